@@ -4,7 +4,8 @@ export interface Calibration {
   passes: { rows: number; ms: number }[];
   attention: { decodeMs: number; chunkMs: number };
   movedBytesPerMs: number;
-  slowdowns: { chunk: number[]; decode: number[] };
+  /** Rows by how many of the other replicas compute chunks, columns by how many decode. */
+  slowdowns: { chunk: number[][]; decode: number[][] };
   request: { fixedMs: number; tokenMs: number };
   token: { sentMs: number };
   engine: Record<string, number>;

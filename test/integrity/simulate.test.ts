@@ -16,7 +16,7 @@ const calibration: Calibration = {
   ],
   attention: { decodeMs: 0, chunkMs: 0 },
   movedBytesPerMs: 7_884_800,
-  slowdowns: { chunk: [1], decode: [1] },
+  slowdowns: { chunk: [[1]], decode: [[1]] },
   request: { fixedMs: 0, tokenMs: 0 },
   token: { sentMs: 0 },
   engine: {
@@ -73,10 +73,11 @@ test.each([
 ])("tokens are sent on a core of their own while there is one: $replicas replicas", (row) => {
   const steps = [{ freshTokens: 150, generatedTokens: 4, toolMs: 0 }];
   const sessions = Array.from({ length: row.replicas }, (_, index) => session(1000 + index, steps));
+  const byShare = [[1, 2, 3], [2, 3], [3]];
   const { clients } = simulateReplicas(
     {
       ...calibration,
-      slowdowns: { chunk: [1, 2, 3], decode: [1, 2, 3] },
+      slowdowns: { chunk: byShare, decode: byShare },
       token: { sentMs: 1 },
     },
     { replicas: row.replicas, router: "leastLoaded", sharedHost: true },

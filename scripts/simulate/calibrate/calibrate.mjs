@@ -31,7 +31,7 @@ export async function calibrate({ shape, parts, progress }) {
   const { rows, busy } = await watchingIdle(async () => {
     progress("steps of one engine");
     const steps = await measureSteps(model, engineOptions);
-    progress("one, two and three engines at once");
+    progress("up to three engines at once");
     const slowdowns = await measureSlowdowns(model, engineOptions, 3);
     progress("requests of a server");
     const server = await startReplica("r1", serveOptions(model));

@@ -5,7 +5,7 @@ import { randomTokens } from "../../bench/engine/random-tokens.mjs";
 import { timedGeneration } from "../../bench/engine/timed-generation.mjs";
 
 const [task, loadText] = process.argv.slice(2);
-const { model, engine: options, startAt, lastsMs } = JSON.parse(loadText);
+const { model, engine: options, startAt, phaseMs, phases } = JSON.parse(loadText);
 const { Engine } = await loadDist("engine", "engine.js");
 
 const engine = await Engine.load({ modelPath: model, ...options });
@@ -99,20 +99,43 @@ async function measureSteps() {
   return { passes, attention, movedBytesPerMs: await measureMoves(moved, slots, rowMs) };
 }
 
-/** Prompts and answers in turn until the time is over, beside other processes that do the same. */
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Steps of 512 rows; or steps of two sequences that decode. */
+const work = {
+  chunk: () => timedGeneration(engine, fresh(512), 1),
+  decode: () => Promise.all([1, 2].map(() => timedGeneration(engine, fresh(32), 64))),
+};
+
+/** Steps that ended within a second after a phase began are left out: engines settle on their threads. */
+const settleMs = 1000;
+
+/** The mean step of `kind` until `end`, on the clock of `Date.now()`. */
+async function phaseStepMs(kind, end) {
+  const rows = kind === "chunk" ? { prefillRows: 512 } : { prefillRows: 0, decodeRows: 2 };
+  const from = end - phaseMs + settleMs;
+  const taken = [];
+  while (Date.now() < end) {
+    const all = await stepsOf(work[kind]);
+    if (Date.now() > from) taken.push(...all);
+  }
+  const isOwn = (step) => Object.entries(rows).every(([name, count]) => step[name] === count);
+  return mean(taken.filter(isOwn).map(({ milliseconds }) => milliseconds));
+}
+
+/** Chunks, or decode steps, or nothing, in phases that all processes begin at the same time; null where it was idle. */
 async function measureTogether() {
   await timedGeneration(engine, fresh(600), 8);
   await new Promise((resolve) => setTimeout(resolve, startAt - Date.now()));
-  const taken = [];
-  const end = performance.now() + lastsMs;
-  while (performance.now() < end)
-    taken.push(...(await stepsOf(() => timedGeneration(engine, fresh(512), 24))));
-  const mean = (list) =>
-    list.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / list.length;
-  return {
-    chunkMs: mean(taken.filter(({ prefillRows }) => prefillRows === 512)),
-    decodeMs: mean(taken.filter(({ prefillRows }) => prefillRows === 0)),
-  };
+  const measured = [];
+  for (const [index, kind] of phases.entries()) {
+    const end = startAt + (index + 1) * phaseMs;
+    if (kind === "idle") {
+      await new Promise((resolve) => setTimeout(resolve, end - Date.now()));
+      measured.push(null);
+    } else measured.push(await phaseStepMs(kind, end));
+  }
+  return measured;
 }
 
 const result = await { steps: measureSteps, together: measureTogether }[task]();

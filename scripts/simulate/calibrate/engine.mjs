@@ -4,7 +4,7 @@ import { runProcess } from "../../bench/processes.mjs";
 const worker = fileURLToPath(new URL("engine-worker.mjs", import.meta.url));
 /** Until every process has loaded its model. */
 const loadMs = 12_000;
-const lastsMs = 10_000;
+const phaseMs = 9_000;
 
 async function run(task, load) {
   return JSON.parse(await runProcess(process.execPath, [worker, task, JSON.stringify(load)]));
@@ -15,17 +15,45 @@ export function measureSteps(model, engine) {
   return run("steps", { model, engine });
 }
 
-/** How many times as long steps take when 1, 2, … engines compute on this machine: { chunk: [1, …], decode: [1, …] }. */
+/** What up to `most` engines can do at once, as lists with one entry for each that computes. */
+function mixesOf(most) {
+  const mixes = [];
+  for (let chunks = 0; chunks <= most; chunks++)
+    for (let decodes = chunks === 0 ? 1 : 0; chunks + decodes <= most; decodes++)
+      mixes.push([...Array(chunks).fill("chunk"), ...Array(decodes).fill("decode")]);
+  return mixes;
+}
+
+/**
+ * How many times as long steps take beside other engines of this machine: { chunk, decode }, rows by how many of the
+ * others compute chunks, columns by how many decode.
+ */
 export async function measureSlowdowns(model, engine, most) {
-  const measured = [];
-  for (let engines = 1; engines <= most; engines++) {
-    const startAt = Date.now() + loadMs;
-    const load = { model, engine, startAt, lastsMs };
-    const all = await Promise.all(Array.from({ length: engines }, () => run("together", load)));
-    const mean = (name) => all.reduce((sum, it) => sum + it[name], 0) / engines;
-    measured.push({ chunk: mean("chunkMs"), decode: mean("decodeMs") });
-  }
-  const [alone] = measured;
-  const slowdowns = (name) => measured.map((it) => Math.max(it[name] / alone[name], 1));
+  const mixes = mixesOf(most);
+  const startAt = Date.now() + loadMs;
+  const engines = await Promise.all(
+    Array.from({ length: most }, (_, index) => {
+      const phases = mixes.map((mix) => mix[index] ?? "idle");
+      return run("together", { model, engine, startAt, phaseMs, phases });
+    }),
+  );
+  const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
+  /** A step of `kind` beside so many others of each. */
+  const stepMs = (kind, others) => {
+    const size = (it) => others[it] + (it === kind ? 1 : 0);
+    const wanted = mixes.findIndex((mix) =>
+      ["chunk", "decode"].every((it) => mix.filter((one) => one === it).length === size(it)),
+    );
+    const own = engines.filter((_, index) => mixes[wanted][index] === kind);
+    return mean(own.map((measured) => measured[wanted]));
+  };
+  const slowdowns = (kind) => {
+    const alone = stepMs(kind, { chunk: 0, decode: 0 });
+    return Array.from({ length: most }, (_, chunk) =>
+      Array.from({ length: most - chunk }, (__, decode) =>
+        Math.max(stepMs(kind, { chunk, decode }) / alone, 1),
+      ),
+    );
+  };
   return { chunk: slowdowns("chunk"), decode: slowdowns("decode") };
 }

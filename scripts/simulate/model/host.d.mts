@@ -1,8 +1,16 @@
 import type { Simulation } from "./simulation.mjs";
 
-export function slowdownOf(known: readonly number[], computing: number): number;
+export interface Others {
+  chunk: number;
+  decode: number;
+}
+
+export function slowdownBeside(known: readonly (readonly number[])[], others: Others): number;
 export class Host {
   constructor(simulation: Simulation);
   readonly computing: number;
-  compute(milliseconds: number, slowdowns: readonly number[], done: (took: number) => void): void;
+  compute(
+    step: { milliseconds: number; kind: keyof Others; slowdown: (others: Others) => number },
+    done: (took: number) => void,
+  ): void;
 }

@@ -1,16 +1,22 @@
 /**
- * How many times as long something takes when so many replicas of a machine compute. `known`: as was measured with 1, 2,
- * 3 …; beyond that it goes on in proportion.
+ * How many times as long something takes beside other replicas of its machine that compute.
+ * @param known rows by how many of the others compute chunks, columns by how many decode: as was measured. Beside more
+ *   than that it goes on in proportion, with the others' kinds mixed as they are.
+ * @param others { chunk, decode }: how many compute what
  */
-export function slowdownOf(known, computing) {
-  if (computing <= known.length) return known[Math.max(computing, 1) - 1];
-  return (known.at(-1) * computing) / known.length;
+export function slowdownBeside(known, { chunk, decode }) {
+  const others = chunk + decode;
+  if (others < known.length) return known[chunk][decode];
+  const most = known.length - 1;
+  const chunks = Math.round((chunk * most) / others);
+  return (known[chunks][most - chunks] * (others + 1)) / known.length;
 }
 
 /** The cores of one machine. Replicas that compute at the same time slow each other down, as was measured. */
 export class Host {
   #simulation;
   #jobs = new Set();
+  #counts = { chunk: 0, decode: 0 };
   #changes = 0;
   #settledAt = 0;
 
@@ -23,21 +29,26 @@ export class Host {
     return this.#jobs.size;
   }
 
-  /** Computes what takes `milliseconds` alone, with its own `slowdowns` beside others; `done` gets what it took. */
-  compute(milliseconds, slowdowns, done) {
+  /** Computes a step (see `ServiceTimes.stepOf`); `done` gets what it took. */
+  compute({ milliseconds, kind, slowdown }, done) {
     this.#settle();
-    this.#jobs.add({ left: milliseconds, slowdowns, began: this.#simulation.now, done });
+    this.#counts[kind] += 1;
+    this.#jobs.add({ left: milliseconds, kind, slowdown, began: this.#simulation.now, done });
     this.#awaitNext();
+  }
+
+  #slowdownOf({ kind, slowdown }) {
+    return slowdown({ ...this.#counts, [kind]: this.#counts[kind] - 1 });
   }
 
   #settle() {
     const passed = this.#simulation.now - this.#settledAt;
-    for (const job of this.#jobs) job.left -= passed / slowdownOf(job.slowdowns, this.computing);
+    for (const job of this.#jobs) job.left -= passed / this.#slowdownOf(job);
     this.#settledAt = this.#simulation.now;
   }
 
-  #timeLeft({ left, slowdowns }) {
-    return Math.max(left, 0) * slowdownOf(slowdowns, this.computing);
+  #timeLeft(job) {
+    return Math.max(job.left, 0) * this.#slowdownOf(job);
   }
 
   #awaitNext() {
@@ -54,6 +65,7 @@ export class Host {
   #end(job) {
     this.#settle();
     this.#jobs.delete(job);
+    this.#counts[job.kind] -= 1;
     this.#awaitNext();
     job.done(this.#simulation.now - job.began);
   }

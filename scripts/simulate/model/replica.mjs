@@ -83,8 +83,7 @@ export class Replica {
     this.#computing = true;
     for (const { kind, id, reused } of work.events)
       if (kind === "admitted") this.#turns.get(id).admit(now, reused);
-    const { milliseconds, slowdowns } = this.#times.stepOf(work);
-    this.#host.compute(milliseconds, slowdowns, (took) => {
+    this.#host.compute(this.#times.stepOf(work), (took) => {
       if (life !== this.#lives) return;
       this.#computing = false;
       this.computedMs += took;

@@ -1,3 +1,5 @@
+import { slowdownBeside } from "./host.mjs";
+
 /** What things take on the machine of a calibration; see calibrate.mjs for its fields. Milliseconds. */
 export class ServiceTimes {
   #calibration;
@@ -8,7 +10,7 @@ export class ServiceTimes {
 
   /**
    * One step: its passes over the weights, attention to what is in the cache, cells that were moved, its tokens sent.
-   * @returns what each kind of its work takes alone, with how that slows down beside other replicas of its machine
+   * @returns its kind, what it takes alone, and how many times as long beside others of its machine (`slowdownBeside`)
    */
   stepOf({ passes, decodeAttended, chunkAttended, movedBytes, tokens }) {
     const { attention, movedBytesPerMs, token, slowdowns } = this.#calibration;
@@ -19,14 +21,14 @@ export class ServiceTimes {
       chunkAttended * attention.chunkMs +
       movedBytes / movedBytesPerMs;
     const sent = tokens * token.sentMs;
-    const computing = chunkAttended > 0 ? slowdowns.chunk : slowdowns.decode;
+    const kind = chunkAttended > 0 ? "chunk" : "decode";
     const milliseconds = computed + sent;
-    return {
-      milliseconds,
-      slowdowns: computing.map(
-        (known, index) => (computed * known + sent * this.#oneThread(index + 1)) / milliseconds,
-      ),
+    const slowdown = (others) => {
+      const oneThread = this.#oneThread(1 + others.chunk + others.decode);
+      const both = computed * slowdownBeside(slowdowns[kind], others) + sent * oneThread;
+      return both / milliseconds;
     };
+    return { kind, milliseconds, slowdown };
   }
 
   /** Work of one thread has a core to itself until there are more replicas than cores. */
