@@ -73,7 +73,9 @@ set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/ops.cpp TARGET_DIRECTORY
 set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/traits.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
   COMPILE_DEFINITIONS
   "ggml_cpu_extra_compute_forward=ggml_cpu_extra_compute_forward_fallback;ggml_cpu_extra_work_size=ggml_cpu_extra_work_size_fallback")
-foreach(kernel flash_attention quantized_products)
+set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/amx/amx.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
+  COMPILE_DEFINITIONS ggml_backend_amx_buffer_type=ggml_backend_amx_buffer_type_fallback)
+foreach(kernel amx_products flash_attention quantized_products)
   set(kernel_source ${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/${kernel}.cpp)
   target_sources(ggml-cpu PRIVATE ${kernel_source})
   set_source_files_properties(${kernel_source} TARGET_DIRECTORY ggml-cpu

@@ -46,13 +46,17 @@ Inputs random_inputs(const Shape& s, std::mt19937& random) {
     return {packed, random_numbers(1UL * s.matrices * s.rows * s.width, random)};
 }
 
-ggml_backend_buffer_type_t repacked_buffers() {
+ggml_backend_dev_t processor() {
+    return ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0);
+}
+
+/** Where weights lie as kernels of this processor want them. Null: it has none of that name. */
+ggml_backend_buffer_type_t buffers_named(const std::string& name) {
     const auto extra =
         reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
             ggml_backend_cpu_reg(), "ggml_backend_dev_get_extra_bufts"));
-    ggml_backend_dev_t cpu = ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0);
-    for (auto* type = extra(cpu); *type; ++type) {
-        if (ggml_backend_buft_name(*type) == std::string("CPU_REPACK")) return *type;
+    for (auto* type = extra(processor()); *type; ++type) {
+        if (ggml_backend_buft_name(*type) == name) return *type;
     }
     return nullptr;
 }
@@ -61,12 +65,14 @@ ggml_backend_buffer_type_t repacked_buffers() {
 class Graph {
    public:
     Graph(const Shape& s, const Inputs& in)
+        : Graph(s, in, s.repacked ? buffers_named("CPU_REPACK") : ggml_backend_cpu_buffer_type()) {}
+
+    Graph(const Shape& s, const Inputs& in, ggml_backend_buffer_type_t buffers)
         : of_weights_(ggml_init(kMemory)),
           context_(ggml_init(kMemory)),
           backend_(ggml_backend_cpu_init()) {
         weights_ = ggml_new_tensor_3d(of_weights_.get(), s.type, s.width, s.columns, s.matrices);
-        weight_buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(
-            of_weights_.get(), s.repacked ? repacked_buffers() : ggml_backend_cpu_buffer_type()));
+        weight_buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(of_weights_.get(), buffers));
         ggml_backend_tensor_set(weights_, in.weights.data(), 0, in.weights.size());
     }
 
@@ -208,6 +214,50 @@ TEST(other_types_and_several_matrices_are_ggmls) {
             CHECK(error_of(multiplied(s, in, 2), s, in) < 1e-6);
         }
     }
+}
+
+/** Whether weights may lie in `buffers`; asked as llama.cpp asks before it loads them. */
+bool takes(ggml_backend_buffer_type_t buffers, const Shape& s) {
+    if (!buffers) return false;  // another processor's
+    ggml_context_ptr context(ggml_init({ggml_tensor_overhead() * 4, nullptr, true}));
+    ggml_tensor* weights =
+        ggml_new_tensor_3d(context.get(), s.type, s.width, s.columns, s.matrices);
+    ggml_tensor* x = ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, s.width, s.rows, s.matrices);
+    ggml_backend_buffer_ptr empty(ggml_backend_buft_alloc_buffer(buffers, 0));
+    weights->buffer = empty.get();
+    return ggml_backend_dev_supports_op(processor(), ggml_mul_mat(context.get(), weights, x));
+}
+
+// As models with convolutions or states multiply: a group of rows for each sequence of a batch.
+TEST(rows_in_groups_agree_with_double_precision_in_each_kind_of_memory) {
+    std::mt19937 random(16);
+    const int groups = 4;
+    for (ggml_backend_buffer_type_t buffers :
+         {ggml_backend_cpu_buffer_type(), buffers_named("CPU_REPACK"), buffers_named("AMX")}) {
+        for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
+                                     GGML_TYPE_Q6_K}) {
+            for (const int rows : {1, 3, 33}) {
+                const Shape s{.type = type, .width = 512, .columns = 160, .rows = groups * rows};
+                if (!takes(buffers, s)) continue;
+                const Inputs in = random_inputs(s, random);
+                Graph graph(s, in, buffers);
+                ggml_tensor* x =
+                    ggml_new_tensor_3d(graph.context(), GGML_TYPE_F32, s.width, rows, groups);
+                ggml_tensor* out = ggml_mul_mat(graph.context(), graph.weights(), x);
+                const std::vector<float> result = graph.compute(out, 2, false, [&] {
+                    ggml_backend_tensor_set(x, in.x.data(), 0, ggml_nbytes(x));
+                });
+                CHECK(error_of(result, s, in) < 1e-6);
+            }
+        }
+    }
+}
+
+TEST(amx_gets_no_weights_of_several_matrices) {
+    ggml_backend_buffer_type_t amx = buffers_named("AMX");
+    if (!amx) return;  // another processor
+    CHECK(takes(amx, {.type = GGML_TYPE_Q8_0, .rows = 2}));
+    CHECK(!takes(amx, {.type = GGML_TYPE_Q8_0, .rows = 2, .matrices = 3}));
 }
 
 TEST(a_row_keeps_its_bits_beside_other_rows_and_on_any_number_of_threads) {

@@ -1,0 +1,78 @@
+// ggml's AMX products of one matrix and many rows. They take rows in several groups too (models with convolutions or
+// states have a group for each sequence of a batch), but compute the places of all groups but the first wrongly: bytes are
+// counted as numbers, so that results are missing where they belong and other memory is overwritten (llama.cpp v0.5.0,
+// amx/mmq.cpp). Here the groups are one, since they lie one behind another. Weights of several matrices are packed as if
+// they were one (ggml_backend_amx_convert_weight): they stay in memory of another kind.
+#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+
+#include "amx/amx.h"
+#include "ggml-impl.h"
+#include "traits.h"
+
+ggml_backend_buffer_type_t ggml_backend_amx_buffer_type_fallback();
+
+namespace fermata::products {
+namespace {
+
+/** All its rows in one group. `tensor` is contiguous. */
+ggml_tensor in_one_group(const ggml_tensor* tensor) {
+    ggml_tensor flat = *tensor;
+    flat.ne[1] = ggml_nrows(tensor);
+    flat.ne[2] = flat.ne[3] = 1;
+    flat.nb[2] = flat.nb[3] = flat.ne[1] * flat.nb[1];
+    return flat;
+}
+
+// The same work area for the same rows: how they are grouped does not matter to it.
+class OneGroup : public ggml::cpu::tensor_traits {
+   public:
+    explicit OneGroup(ggml::cpu::extra_buffer_type* amx) : amx_(amx) {}
+
+    bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
+        return amx_->get_tensor_traits(op)->work_size(threads, op, size);
+    }
+
+    bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+        ggml_tensor rows = in_one_group(op->src[1]);
+        ggml_tensor product = in_one_group(op);
+        product.src[1] = &rows;
+        return amx_->get_tensor_traits(op)->compute_forward(params, &product);
+    }
+
+   private:
+    ggml::cpu::extra_buffer_type* amx_;
+};
+
+class AmxProducts : public ggml::cpu::extra_buffer_type {
+   public:
+    explicit AmxProducts(ggml::cpu::extra_buffer_type* amx) : amx_(amx), one_group_(amx) {}
+
+    bool supports_op(ggml_backend_dev_t device, const ggml_tensor* op) override {
+        return amx_->supports_op(device, op) && op->src[0]->ne[2] == 1 && op->src[0]->ne[3] == 1;
+    }
+
+    ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
+        return amx_->get_tensor_traits(op) ? &one_group_ : nullptr;
+    }
+
+   private:
+    ggml::cpu::extra_buffer_type* amx_;
+    OneGroup one_group_;
+};
+
+}  // namespace
+}  // namespace fermata::products
+
+ggml_backend_buffer_type_t ggml_backend_amx_buffer_type() {
+    static const ggml_backend_buffer_type_t type = [] {
+        ggml_backend_buffer_type_t amx = ggml_backend_amx_buffer_type_fallback();
+        // As ggml's own, it lives as long as the process.
+        if (amx)
+            amx->context = new fermata::products::AmxProducts(
+                static_cast<ggml::cpu::extra_buffer_type*>(amx->context));
+        return amx;
+    }();
+    return type;
+}
+
+#endif
