@@ -12,6 +12,8 @@
 // renamed to ..._fallback (native/llama-cpp.cmake), which take what this file does not: other
 // types, other processors.
 
+#include "kernels/quantized_products.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -246,6 +248,11 @@ std::size_t ggml_work_bytes(const ggml_tensor* op) {
 }
 
 }  // namespace
+
+bool computes(ggml_type type) {
+    return for_repacked(type) || for_plain(type);
+}
+
 }  // namespace fermata::products
 
 bool ggml_cpu_extra_compute_forward(ggml_compute_params* params, ggml_tensor* op) {
@@ -266,6 +273,10 @@ bool ggml_cpu_extra_work_size(int threads, const ggml_tensor* op, std::size_t* s
 }
 
 #else
+
+bool fermata::products::computes(ggml_type) {
+    return false;
+}
 
 bool ggml_cpu_extra_compute_forward(ggml_compute_params* params, ggml_tensor* op) {
     return ggml_cpu_extra_compute_forward_fallback(params, op);

@@ -235,7 +235,7 @@ TEST(rows_in_groups_agree_with_double_precision_in_each_kind_of_memory) {
     for (ggml_backend_buffer_type_t buffers :
          {ggml_backend_cpu_buffer_type(), buffers_named("CPU_REPACK"), buffers_named("AMX")}) {
         for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
-                                     GGML_TYPE_Q6_K}) {
+                                     GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS}) {
             for (const int rows : {1, 3, 33}) {
                 const Shape s{.type = type, .width = 512, .columns = 160, .rows = groups * rows};
                 if (!takes(buffers, s)) continue;
@@ -253,11 +253,13 @@ TEST(rows_in_groups_agree_with_double_precision_in_each_kind_of_memory) {
     }
 }
 
-TEST(amx_gets_no_weights_of_several_matrices) {
+TEST(amx_gets_one_matrix_of_a_type_without_kernels_of_our_own) {
     ggml_backend_buffer_type_t amx = buffers_named("AMX");
     if (!amx) return;  // another processor
-    CHECK(takes(amx, {.type = GGML_TYPE_Q8_0, .rows = 2}));
-    CHECK(!takes(amx, {.type = GGML_TYPE_Q8_0, .rows = 2, .matrices = 3}));
+    CHECK(takes(amx, {.type = GGML_TYPE_IQ4_XS, .rows = 2}));
+    CHECK(!takes(amx, {.type = GGML_TYPE_IQ4_XS, .rows = 2, .matrices = 3}));
+    for (const ggml_type type : {GGML_TYPE_Q4_0, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K, GGML_TYPE_F16})
+        CHECK(!takes(amx, {.type = type, .rows = 2}));
 }
 
 TEST(a_row_keeps_its_bits_beside_other_rows_and_on_any_number_of_threads) {
