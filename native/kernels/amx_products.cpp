@@ -54,8 +54,8 @@ class AmxProducts : public ggml::cpu::extra_buffer_type {
 
     bool supports_op(ggml_backend_dev_t device, const ggml_tensor* op) override {
         const ggml_tensor* weights = op->src[0];
-        return amx_->supports_op(device, op) && weights->type != GGML_TYPE_F16 &&
-               !computes(weights->type) && weights->ne[2] == 1 && weights->ne[3] == 1;
+        return amx_->supports_op(device, op) && !is_faster_without_amx(weights->type) &&
+               weights->ne[2] == 1 && weights->ne[3] == 1;
     }
 
     ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {

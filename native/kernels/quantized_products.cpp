@@ -249,8 +249,8 @@ std::size_t ggml_work_bytes(const ggml_tensor* op) {
 
 }  // namespace
 
-bool computes(ggml_type type) {
-    return for_repacked(type) || for_plain(type);
+bool is_faster_without_amx(ggml_type type) {
+    return type == GGML_TYPE_F16 || for_repacked(type) || for_plain(type);
 }
 
 }  // namespace fermata::products
@@ -274,7 +274,7 @@ bool ggml_cpu_extra_work_size(int threads, const ggml_tensor* op, std::size_t* s
 
 #else
 
-bool fermata::products::computes(ggml_type) {
+bool fermata::products::is_faster_without_amx(ggml_type) {
     return false;
 }
 

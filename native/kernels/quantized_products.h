@@ -4,7 +4,7 @@
 
 namespace fermata::products {
 
-/** Whether weights of this type are multiplied by kernels of our own, wherever llama.cpp keeps them but for AMX. */
-bool computes(ggml_type type);
+/** Whether weights of this type are multiplied faster without ggml's AMX: by kernels of our own, or by ggml's others. */
+bool is_faster_without_amx(ggml_type type);
 
 }  // namespace fermata::products
