@@ -92,8 +92,18 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
       "TrueTrueFalseTrueFalseTrue",
     ],
     ["{% for x in list if x is in([1, 'a']) %}{{ x }}{% endfor %}", "1aTrue"],
+    [
+      "{% filter upper %}a{% endfilter %}{% macro m(x) %}{{ x is gt(1) }}{% endmacro %}{{ m(2) }}{{ {'k': s | first if t is true else 1}.k }}",
+      "ATruei",
+    ],
+    ["{% if not t %}{{ s | nothing }}{{ s is nothing }}{{ s is nothing(1) }}{% endif %}", ""],
   ])("%s", (source, text) => {
     expect(render(source)).toBe(text);
+  });
+
+  it("opens a template whose expression is as deep as it is long", () => {
+    const source = `{% if no %}{{ a${" + a".repeat(100_000)} }}{% endif %}`;
+    expect(render(source)).toBe("");
   });
 
   it("keeps the language's own names", () => {

@@ -14,6 +14,7 @@ import {
   isObject,
   isString,
   isTrue,
+  isUndefined,
   keysOf,
   string,
   textOf,
@@ -23,16 +24,17 @@ export interface FilterCall {
   operand: Value;
   args: readonly Value[];
   named: ReadonlyMap<string, Value>;
-  /** Asks a test of a value. */
+  /** Asks a test, which the template may name as it runs, of a value. */
   holds(name: string, value: Value, args: readonly Value[]): boolean;
   /** Work in proportion to what an argument says. */
   step(count: number): void;
 }
 
-type Filter = (call: FilterCall) => Value;
+export type Filter = (call: FilterCall) => Value;
 
-/** By name. For all others the library's own filter stands. */
+/** By name. For all others the library's own filter stands, or one of the plain ones. */
 export const ownFilters: Readonly<Record<string, Filter>> = {
+  string: ({ operand }) => string(textOf(operand)),
   sum,
   slice,
   wordcount: ({ operand }) =>
@@ -43,8 +45,50 @@ export const ownFilters: Readonly<Record<string, Filter>> = {
   rejectattr: (call) => pick(call, { wanted: false, byAttribute: true }),
 };
 
+/** Of a filter that is written without arguments, what it does to such values; to others, what the library does. */
+export interface PlainFilter {
+  missing?: () => Value;
+  array?: (items: Value[]) => Value;
+  text?: (text: string) => Value;
+}
+
+export const plainFilters: Readonly<Record<string, PlainFilter>> = {
+  list: {
+    missing: () => new ArrayValue([]),
+    text: (text) => new ArrayValue([...text].map(string)),
+  },
+  items: { missing: () => new ArrayValue([]) },
+  length: { missing: () => new IntegerValue(0) },
+  join: { missing: () => string(""), array: (items) => string(items.map(textOf).join("")) },
+  trim: { missing: () => string("") },
+  first: {
+    missing: () => new UndefinedValue(undefined),
+    text: (text) => string([...text][0] ?? ""),
+  },
+  last: {
+    missing: () => new UndefinedValue(undefined),
+    text: (text) => string([...text].at(-1) ?? ""),
+  },
+  lower: { missing: () => string("") },
+  upper: { missing: () => string("") },
+  min: { array: (items) => extreme(items, -1) },
+  max: { array: (items) => extreme(items, 1) },
+};
+
+/** @param sign of the difference from what is passed over */
+function extreme(items: Value[], sign: 1 | -1): Value {
+  const better = (a: Value, b: Value): boolean => {
+    const [x, y] = [a.value, b.value] as [number | string, number | string];
+    return sign * (x < y ? -1 : x > y ? 1 : 0) > 0;
+  };
+  return items.reduce<Value>(
+    (best, item) => (isUndefined(best) || better(item, best) ? item : best),
+    new UndefinedValue(undefined),
+  );
+}
+
 const others: ReadonlySet<string> = new Set(
-  "abs capitalize default dictsort first float indent int items join last length list lower map max min replace reverse safe sort string title tojson trim unique upper".split(
+  "abs capitalize default dictsort first float indent int items join last length list lower map max min replace reverse safe sort title tojson trim unique upper".split(
     " ",
   ),
 );

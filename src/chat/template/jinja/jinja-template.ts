@@ -12,6 +12,7 @@
 import {
   type Node,
   Environment,
+  equals,
   parse,
   textOf,
   tokenize,
@@ -30,18 +31,18 @@ import {
   isString,
   isTrue,
   isUndefined,
+  lookUp,
   string,
-  filterOf,
   methodOf,
   numberedObject,
-  ownOf,
   strftime,
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
-import { type FilterCall, ownFilters } from "./filters.ts";
+import type { FilterCall, PlainFilter } from "./filters.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
-import { equals, holds, testOfFilter, withTestCalls } from "./tests.ts";
+import { resolveNames } from "./names.ts";
+import { type Test, testNamed, withTestCalls } from "./tests.ts";
 import type {
   BinaryNode,
   CallNode,
@@ -76,6 +77,7 @@ export class JinjaTemplate {
       if (!(cause instanceof TypeError)) throw cause;
       throw new SyntaxError("Unexpected end of input", { cause });
     }
+    resolveNames(this.#program);
   }
 
   /** @throws as `renderInParts` */
@@ -205,15 +207,15 @@ export class TemplateInterpreter extends Interpreter {
   }
 
   #filter(operand: Value, filter: FilterNode, environment: Environment): Value {
-    const name = filter.value ?? filter.callee?.value ?? "";
+    const { name } = filter.means;
     this.#budget.expand(name, operand, () => this.#values(filter.args ?? [], environment));
-    return this.#budget.made(this.#filtered(operand, name, filter, environment));
+    return this.#budget.made(this.#filtered(operand, filter, environment));
   }
 
-  #holds(name: string, value: Value, args: readonly Value[], scope: Environment): boolean {
+  #holds(test: Test, value: Value, args: readonly Value[]): boolean {
     if (args.length > 0) this.#budget.walk(value);
     for (const arg of args) this.#budget.walk(arg);
-    return holds(name, value, { args, scope });
+    return test(value, args);
   }
 
   #values(args: readonly Node[], environment: Environment): Value[] {
@@ -235,32 +237,29 @@ export class TemplateInterpreter extends Interpreter {
       operand,
       args: places,
       named,
-      holds: (name, value, others) => this.#holds(name, value, others, environment),
+      holds: (name, value, others) => this.#holds(testNamed(name), value, others),
       step: (count) => this.#budget.step(count),
     };
   }
 
-  #filtered(operand: Value, name: string, filter: FilterNode, environment: Environment): Value {
-    const test = testOfFilter(name);
-    if (test !== null) {
+  #filtered(operand: Value, filter: FilterNode, environment: Environment): Value {
+    const { name, asks, own, plain, each } = filter.means;
+    if (asks !== undefined) {
       const args = this.#values(filter.args ?? [], environment);
-      const isMet = this.#holds(test.name, operand, args, environment);
-      return new BooleanValue(isMet !== test.negate);
+      return new BooleanValue(this.#holds(asks.test, operand, args) !== asks.negate);
     }
-    const ownFilter = ownOf(ownFilters, name);
-    if (ownFilter !== undefined) return ownFilter(this.#callOf(operand, filter, environment));
+    if (own !== undefined) return own(this.#callOf(operand, filter, environment));
     if (filter.callee === undefined) {
-      const own = filterOf(operand, name);
-      if (own !== undefined) return own();
+      const made = plain && filteredPlainly(operand, plain);
+      if (made !== undefined) return made;
     } else if (isMissing(operand) && name !== "default" && name !== "tojson") {
       return new ArrayValue([]);
     } else if (isArray(operand) && name === "join") {
       // The library joins what the values hold, which for objects is no text.
       const texts = new ArrayValue(operand.value.map((item) => string(textOf(item))));
       return this.#applyFilter(texts, filter, environment);
-    } else if (isArray(operand) && name === "map" && filter.args?.[0]?.type === "StringLiteral") {
-      const byName = { type: "Identifier", value: (filter.args[0] as NamedNode).value };
-      return new ArrayValue(operand.value.map((item) => this.#filter(item, byName, environment)));
+    } else if (isArray(operand) && each !== undefined) {
+      return new ArrayValue(operand.value.map((item) => this.#filter(item, each, environment)));
     }
     return this.#applyFilter(operand, filter, environment);
   }
@@ -297,9 +296,9 @@ export class TemplateInterpreter extends Interpreter {
     return this.#budget.made(super.evaluate(evaluated, environment));
   }
 
-  #test({ operand, test, negate }: TestNode, environment: Environment): Value {
+  #test({ operand, asks, negate }: TestNode, environment: Environment): Value {
     const value = this.evaluate(operand, environment);
-    return new BooleanValue(this.#holds(test.value, value, [], environment) !== negate);
+    return new BooleanValue(this.#holds(asks, value, []) !== negate);
   }
 
   #member(node: MemberNode, environment: Environment): Value {
@@ -372,13 +371,11 @@ export class TemplateInterpreter extends Interpreter {
   }
 }
 
-/** The library looks for a name by catching an exception, which costs most where names are missing. */
-function lookUp(name: string, environment: Environment): Value {
-  for (let scope: Environment | undefined = environment; scope; scope = scope.parent) {
-    const value = scope.variables.get(name);
-    if (value !== undefined) return value;
-  }
-  return new UndefinedValue(undefined);
+/** @returns undefined where the library's own filter stands */
+function filteredPlainly(operand: Value, { missing, array, text }: PlainFilter): Value | undefined {
+  if (isMissing(operand)) return missing?.();
+  if (isArray(operand)) return array?.(operand.value);
+  return isString(operand) ? text?.(operand.value) : undefined;
 }
 
 function known(value: Value): KnownNode {

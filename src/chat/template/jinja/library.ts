@@ -1,5 +1,5 @@
 /**
- * The Jinja library as it is used here, and the methods and filters that it lacks, as Python and Jinja have them. Its own
+ * The Jinja library as it is used here, and what its values lack of Python: texts, equality, methods. Its own
  * declarations import each other without file endings, which Node's resolution does not follow, and they leave out the
  * runtime's values and the syntax tree.
  */
@@ -70,6 +70,8 @@ export const ArrayValue = classOf<Value[]>("array", []);
 export const ObjectValue = classOf<Entries>("object", {} as unknown as Entries);
 export const FunctionValue = classOf<Call>("function", (() => null) as unknown as Call);
 export const UndefinedValue = classOf<undefined>("undefined", undefined);
+
+const undefinedValue = new UndefinedValue(undefined);
 
 export function isString(value: Value): value is Value & { value: string } {
   return value.type === "StringValue";
@@ -147,6 +149,37 @@ function quote(text: string): string {
   return mark + (mark === "'" ? escaped.replaceAll("'", "\\'") : escaped) + mark;
 }
 
+/** The library looks for a name by catching an exception, which costs most where names are missing. */
+export function lookUp(name: string, environment: Environment): Value {
+  for (let scope: Environment | undefined = environment; scope; scope = scope.parent) {
+    const value = scope.variables.get(name);
+    if (value !== undefined) return value;
+  }
+  return undefinedValue;
+}
+
+/** As Python's `==`: numbers and booleans by their value, lists and objects by what they hold. */
+export function equals(left: Value, right: Value): boolean {
+  if (isArray(left) && isArray(right)) {
+    const others = right.value;
+    return (
+      left.value.length === others.length &&
+      left.value.every((item, index) => equals(item, others[index] ?? undefinedValue))
+    );
+  }
+  if (isObject(left) && isObject(right)) {
+    const others = right.value;
+    return (
+      left.value.size === others.size &&
+      [...left.value].every(([key, item]) => equals(item, others.get(key) ?? undefinedValue))
+    );
+  }
+  const [a, b]: unknown[] = [left.value, right.value];
+  if (typeof a === "boolean" || typeof b === "boolean")
+    return typeof a !== "string" && typeof b !== "string" && Number(a ?? NaN) === Number(b ?? NaN);
+  return a === b;
+}
+
 /** @returns undefined where the library's own answer stands */
 export function methodOf(object: Value, name: string): Value | undefined {
   if (isString(object)) return bound(ownOf(stringMethods, name), object.value);
@@ -154,23 +187,6 @@ export function methodOf(object: Value, name: string): Value | undefined {
   return isObject(object) && name !== "" && !object.value.has(name)
     ? bound(ownOf(objectMethods, name), object.value)
     : undefined;
-}
-
-/** @returns undefined where the library's own filter stands */
-export function filterOf(operand: Value, name: string): (() => Value) | undefined {
-  if (name === "string") return () => string(textOf(operand));
-  if (isMissing(operand)) return ownOf(missingFilters, name);
-  if (isArray(operand)) {
-    const items = operand.value;
-    if (name === "min" || name === "max") return () => extreme(items, name);
-    if (name === "join") return () => string(items.map(textOf).join(""));
-  }
-  if (isString(operand)) {
-    if (name === "list") return () => new ArrayValue([...operand.value].map(string));
-    if (name === "first") return () => string([...operand.value][0] ?? "");
-    if (name === "last") return () => string([...operand.value].at(-1) ?? "");
-  }
-  return undefined;
 }
 
 /** `constructor` and its like are no names of ours. */
@@ -217,18 +233,6 @@ const objectMethods: Readonly<Record<string, Method<Entries>>> = {
       for (const [key, value] of other.value) self.set(key, value);
     return new NullValue(null);
   },
-};
-
-const missingFilters: Readonly<Record<string, () => Value>> = {
-  list: () => new ArrayValue([]),
-  items: () => new ArrayValue([]),
-  length: () => new IntegerValue(0),
-  join: () => string(""),
-  trim: () => string(""),
-  first: () => new UndefinedValue(undefined),
-  last: () => new UndefinedValue(undefined),
-  lower: () => string(""),
-  upper: () => string(""),
 };
 
 function textAt(value: Value | undefined): string {
@@ -295,18 +299,6 @@ function rsplitAtBlanks(text: string, most: number): string[] {
     end = start;
   }
   return [...(end > 0 ? [text.slice(0, end)] : []), ...pieces.toReversed()];
-}
-
-function extreme(items: Value[], name: "min" | "max"): Value {
-  const sign = name === "min" ? -1 : 1;
-  const better = (a: Value, b: Value): boolean => {
-    const [x, y] = [a.value, b.value] as [number | string, number | string];
-    return sign * (x < y ? -1 : x > y ? 1 : 0) > 0;
-  };
-  return items.reduce<Value>(
-    (best, item) => (isUndefined(best) || better(item, best) ? item : best),
-    new UndefinedValue(undefined),
-  );
 }
 
 /** An object with numbers for keys, which the library has not. */

@@ -1,10 +1,10 @@
 /** Jinja's tests: those that the library lacks, and the form with arguments, which its parser does not know. */
 
 import {
-  type Environment as Scope,
+  Environment,
   type Token,
   type Value,
-  UndefinedValue,
+  equals,
   isArray,
   isObject,
   isString,
@@ -13,9 +13,10 @@ import {
 } from "./library.ts";
 import { isFilter, numberOf } from "./filters.ts";
 
-type Test = (value: Value, args: readonly Value[], scope: Scope) => boolean;
+/** @throws TypeError it cannot be asked of this value */
+export type Test = (value: Value, args: readonly Value[]) => boolean;
 
-const nothing = new UndefinedValue(undefined);
+const libraryTests = new Environment().tests;
 
 /** Of the tests that take one. */
 const withArgument: Readonly<Record<string, (value: Value, other: Value) => boolean>> = {
@@ -47,52 +48,28 @@ const symbols: Readonly<Record<string, string>> = {
 const withoutArgument: Readonly<Record<string, Test>> = {
   float: (value) => value.type === "FloatValue",
   filter: (value) => isString(value) && isFilter(value.value),
-  test: (value, _args, scope) => isString(value) && testOf(value.value, scope) !== undefined,
+  test: (value) => isString(value) && find(value.value) !== undefined,
   // What is undefined can be iterated, and has nothing in it.
-  iterable: (value, _args, scope) => isUndefined(value) || scope.tests.get("iterable")!(value),
-  sequence: (value, _args, scope) => isUndefined(value) || scope.tests.get("sequence")!(value),
+  iterable: (value) => isUndefined(value) || libraryTests.get("iterable")!(value),
+  sequence: (value) => isUndefined(value) || libraryTests.get("sequence")!(value),
 };
 
-function testOf(name: string, scope: Scope): Test | undefined {
+function find(name: string): Test | undefined {
   const compare = ownOf(withArgument, ownOf(symbols, name) ?? name);
   if (compare !== undefined)
     return (value, [other]) => {
       if (other === undefined) throw new TypeError(`the test "${name}" takes an argument`);
       return compare(value, other);
     };
-  return ownOf(withoutArgument, name) ?? scope.tests.get(name);
+  return ownOf(withoutArgument, name) ?? libraryTests.get(name);
 }
 
-/** @throws TypeError there is no such test, or it cannot be asked of this value */
-export function holds(
-  name: string,
-  value: Value,
-  { args, scope }: { args: readonly Value[]; scope: Scope },
-): boolean {
-  const test = testOf(name, scope);
-  if (test === undefined) throw new TypeError(`there is no test "${name}"`);
-  return test(value, args, scope);
-}
-
-export function equals(left: Value, right: Value): boolean {
-  if (isArray(left) && isArray(right)) {
-    const others = right.value;
-    return (
-      left.value.length === others.length &&
-      left.value.every((item, index) => equals(item, others[index] ?? nothing))
-    );
-  }
-  if (isObject(left) && isObject(right)) {
-    const others = right.value;
-    return (
-      left.value.size === others.size &&
-      [...left.value].every(([key, item]) => equals(item, others.get(key) ?? nothing))
-    );
-  }
-  const [a, b]: unknown[] = [left.value, right.value];
-  if (typeof a === "boolean" || typeof b === "boolean")
-    return typeof a !== "string" && typeof b !== "string" && Number(a ?? NaN) === Number(b ?? NaN);
-  return a === b;
+/** If there is none, the one returned throws: a template may name what it never asks. */
+export function testNamed(name: string): Test {
+  const none = (): never => {
+    throw new TypeError(`there is no test "${name}"`);
+  };
+  return find(name) ?? none;
 }
 
 function isIn(value: Value, container: Value): boolean {
@@ -123,11 +100,11 @@ function divisibleby(value: Value, other: Value): boolean {
 /** As filters, which have arguments. No template can write such a name. */
 const prefix = { is: "is ", isNot: "is not " };
 
-/** The test that a filter's name stands for, or null. */
-export function testOfFilter(name: string): { name: string; negate: boolean } | null {
+/** The test that a filter's name stands for, or undefined. */
+export function testOfFilter(name: string): { test: Test; negate: boolean } | undefined {
   const negate = name.startsWith(prefix.isNot);
-  if (!negate && !name.startsWith(prefix.is)) return null;
-  return { name: name.slice((negate ? prefix.isNot : prefix.is).length), negate };
+  if (!negate && !name.startsWith(prefix.is)) return undefined;
+  return { test: testNamed(name.slice((negate ? prefix.isNot : prefix.is).length)), negate };
 }
 
 /** `value is name(…)` and `value is name …` become filters. */

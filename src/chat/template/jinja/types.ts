@@ -1,11 +1,27 @@
 /** Nodes of a template's syntax tree, as the library makes them. */
 
+import type { Filter, PlainFilter } from "./filters.ts";
 import type { Node, Value } from "./library.ts";
+import type { Test } from "./tests.ts";
 
 export interface FilterNode extends Node {
-  value?: string;
+  /** Its name, without arguments. */
+  value?: unknown;
+  /** Of arguments. */
   callee?: NamedNode;
   args?: Node[];
+  means: FilterMeaning;
+}
+
+/** What a filter's name stands for, found when the template is parsed. If nothing is said: the library's own. */
+export interface FilterMeaning {
+  name: string;
+  /** It is a test, or the contrary of one. */
+  asks?: { test: Test; negate: boolean } | undefined;
+  own?: Filter | undefined;
+  plain?: PlainFilter | undefined;
+  /** Of `map`: the filter for each item. */
+  each?: FilterNode | undefined;
 }
 
 export interface NamedNode extends Node {
@@ -33,6 +49,8 @@ export interface TestNode extends Node {
   operand: Node;
   negate: boolean;
   test: NamedNode;
+  /** What the name stands for, found when the template is parsed. */
+  asks: Test;
 }
 
 export interface IfNode extends Node {
