@@ -1,6 +1,7 @@
 /** The chat layer's door: messages and tools in, content, reasoning and calls out. */
 
 import { RunningChat } from "./answer/chat-generation.ts";
+import { ConstraintMaker } from "../guidance/output-constraints.ts";
 import { Continuer } from "./hold/continuation.ts";
 import { PromptBuilder } from "./prompt/prompt.ts";
 import type { ReasoningDefault } from "./template/reasoning-switch.ts";
@@ -33,6 +34,7 @@ export class Chat {
   readonly counters: Readonly<ChatCounters>;
   readonly #engine: ChatEngine;
   readonly #prompts: PromptBuilder;
+  readonly #constraints: ConstraintMaker;
   readonly #continuer: Continuer;
   readonly #counters: ChatCounters = {
     rerenders: 0,
@@ -55,6 +57,11 @@ export class Chat {
       toolFormat: options.toolFormat,
       reasoning: options.reasoning,
       spliceBytes: options.spliceBytes ?? 16 * 1024 * 1024,
+    });
+    this.#constraints = new ConstraintMaker({
+      syntax: this.#prompts.format.syntax,
+      markers: this.#prompts.reasoning,
+      controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
     });
     this.#continuer = new Continuer(engine, this.#prompts);
     this.#logger = options.logger;
@@ -107,6 +114,7 @@ export class Chat {
     return new RunningChat(request, {
       engine: this.#engine,
       prompts: this.#prompts,
+      constraints: this.#constraints,
       continuer: this.#continuer,
       counters: this.#counters,
       logger: this.#logger,

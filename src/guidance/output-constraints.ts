@@ -1,7 +1,8 @@
-/** The constraints on the output of one request: the grammar of each round, and the checks of what it left open. */
+/** The constraints on the output of a request: the grammar of each round, and the checks of what it left open. */
 
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
+import { type Parts, finishInTurns } from "../parts.ts";
 import type { CallSyntax } from "./call-syntax.ts";
 import {
   type GuidedDocument,
@@ -28,11 +29,17 @@ import type { Fault } from "./validator.ts";
 /** More tools in one grammar take too long to compile. */
 const maxGuidedTools = 512;
 const maxGrammarLength = 4 * 1024 * 1024;
+/** What is kept: characters of requests and grammars, requests, and grammars of one request. */
+const mostKept = { characters: 4 * 1024 * 1024, requests: 512, grammars: 8 };
 
-export interface ConstraintOptions {
+/** How a model writes, whatever it is asked. */
+export interface ModelSyntax {
   syntax: CallSyntax;
   markers: ReasoningMarkers | null;
   controls: readonly ControlToken[];
+}
+
+export interface ConstrainedRequest {
   /** Empty: no call is looked for. */
   tools: readonly GuidedTool[];
   guidance: Guidance;
@@ -42,10 +49,20 @@ interface CompiledTool {
   name: string;
   strict: boolean;
   schema: GuidedSchema;
-  isEnforced: boolean;
 }
 
+type EnforcedTool = CompiledTool & Pick<ConstrainedPart, "isEnforced">;
+
 type Gbnf = Extract<DocumentFormat, { kind: "grammar" }>;
+
+/** What a request's tools and document become. */
+interface CompiledRequest {
+  readonly tools: readonly CompiledTool[];
+  readonly gbnf: Gbnf | null;
+  readonly document: GuidedDocument | null;
+  /** Of rounds in which nothing is left open, by what else they depend on. */
+  readonly grammars: Map<string, GrammarSource>;
+}
 
 /** A tool's arguments, or the document: enforced by masks, or validated afterwards. */
 export interface ConstrainedPart {
@@ -57,19 +74,42 @@ export interface ConstrainedPart {
 
 const anyObject: JsonObject = { type: "object", additionalProperties: true };
 
-export class OutputConstraints {
-  readonly #options: ConstraintOptions;
+/** The constraints of a model's requests. Agents send the same tools each time: what they become is kept. */
+export class ConstraintMaker {
+  readonly #syntax: CallSyntax;
+  readonly #markers: ReasoningMarkers | null;
   readonly #markup: Markup;
-  readonly #tools: CompiledTool[];
-  readonly #gbnf: Gbnf | null;
-  #document: GuidedDocument | null;
+  /** By content, the least recently used first. */
+  readonly #kept = new Map<string, { compiled: CompiledRequest; characters: number }>();
+  #characters = 0;
+
+  constructor({ syntax, markers, controls }: ModelSyntax) {
+    this.#syntax = syntax;
+    this.#markers = markers;
+    this.#markup = new Markup(controls);
+  }
 
   /**
    * Compiles the schemas, large ones on a thread of their own.
    * @throws FermataError of status 400 that names the field, the tool, the keyword and its place; queue_full
    */
-  static async create(options: ConstraintOptions): Promise<OutputConstraints> {
-    const { tools, guidance } = options;
+  async make(request: ConstrainedRequest): Promise<OutputConstraints> {
+    const content = await finishInTurns(contentOf(request));
+    const kept = content === null ? undefined : this.#kept.get(content);
+    const compiled = kept?.compiled ?? (await this.#compile(request));
+    const keep = (): void => {
+      if (content !== null) this.#keep(content, compiled);
+    };
+    keep();
+    return new OutputConstraints(request.guidance, compiled, {
+      syntax: this.#syntax,
+      markers: this.#markers,
+      markup: this.#markup,
+      onGrammar: keep,
+    });
+  }
+
+  async #compile({ tools, guidance }: ConstrainedRequest): Promise<CompiledRequest> {
     const document = guidance.document ?? null;
     const gbnf = document?.kind === "grammar" && isGbnf(document.text) ? document : null;
     checkTools(tools, gbnf);
@@ -77,31 +117,65 @@ export class OutputConstraints {
     const uses = tools.map(toolSchema);
     if (documentUse !== null) uses.push(documentUse);
     const schemas = await guidedSchemas(uses);
-    tools.forEach((tool, index) => checkStyle(tool, schemas[index]!, options.syntax));
-    return new OutputConstraints(options, {
+    tools.forEach((tool, index) => checkStyle(tool, schemas[index]!, this.#syntax));
+    return {
       tools: tools.map(({ name, strict }, index) => ({
         name,
         strict: strict === true,
         schema: schemas[index]!,
-        isEnforced: true,
       })),
       gbnf,
       document:
         document === null || gbnf !== null
           ? null
           : guidedDocument(document, schemas[tools.length] ?? null),
-    });
+      grammars: new Map(),
+    };
   }
 
-  private constructor(
-    options: ConstraintOptions,
-    compiled: { tools: CompiledTool[]; gbnf: Gbnf | null; document: GuidedDocument | null },
-  ) {
-    this.#options = options;
-    this.#markup = new Markup(options.controls);
-    this.#tools = compiled.tools;
-    this.#gbnf = compiled.gbnf;
-    this.#document = compiled.document;
+  #keep(content: string, compiled: CompiledRequest): void {
+    this.#drop(content);
+    const texts = [...compiled.grammars.values()].map(({ text }) => text);
+    const characters = texts.reduce((sum, { length }) => sum + length, content.length);
+    this.#kept.set(content, { compiled, characters });
+    this.#characters += characters;
+    for (const oldest of this.#kept.keys()) {
+      const fits = this.#characters <= mostKept.characters && this.#kept.size <= mostKept.requests;
+      if (fits || oldest === content) break;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(content: string): void {
+    this.#characters -= this.#kept.get(content)?.characters ?? 0;
+    this.#kept.delete(content);
+  }
+}
+
+interface RequestModel extends Omit<ModelSyntax, "controls"> {
+  markup: Markup;
+  /** A grammar was added to those that are kept. */
+  onGrammar: () => void;
+}
+
+/** Those of one request. */
+export class OutputConstraints {
+  readonly #guidance: Guidance;
+  readonly #model: RequestModel;
+  readonly #gbnf: Gbnf | null;
+  readonly #tools: EnforcedTool[];
+  readonly #document: GuidedDocument | null;
+  readonly #grammars: Map<string, GrammarSource>;
+
+  /** Use {@link ConstraintMaker.make}. */
+  constructor(guidance: Guidance, compiled: CompiledRequest, model: RequestModel) {
+    const { tools, gbnf, document, grammars } = compiled;
+    this.#guidance = guidance;
+    this.#model = model;
+    this.#gbnf = gbnf;
+    this.#tools = tools.map((tool) => ({ ...tool, isEnforced: true }));
+    this.#document = document === null ? null : { ...document };
+    this.#grammars = grammars;
   }
 
   /**
@@ -113,24 +187,44 @@ export class OutputConstraints {
     reasoning: "no" | "split" | "open",
     callable?: readonly string[],
   ): GrammarSource | null {
-    const { guidance, markers, syntax } = this.#options;
-    const isRequired = guidance.toolChoice === "required" && index === 0;
+    if (this.#gbnf === null && this.#document === null && this.#tools.length === 0) return null;
+    const { allowed, parallel, toolChoice } = this.#guidance;
+    const isRequired = toolChoice === "required" && index === 0;
+    const parts = [...this.#tools, ...(this.#document === null ? [] : [this.#document])];
+    if (parts.some(({ isEnforced }) => !isEnforced))
+      return this.#grammar(isRequired, reasoning, callable);
+    const key = JSON.stringify([isRequired, parallel, reasoning, allowed, callable]);
+    const known = this.#grammars.get(key);
+    if (known !== undefined) return known;
+    const grammar = this.#grammar(isRequired, reasoning, callable);
+    if (this.#grammars.size >= mostKept.grammars) this.#grammars.clear();
+    this.#grammars.set(key, grammar);
+    this.#model.onGrammar();
+    return grammar;
+  }
+
+  #grammar(
+    isRequired: boolean,
+    reasoning: "no" | "split" | "open",
+    callable: readonly string[] | undefined,
+  ): GrammarSource {
+    const { markers, syntax, markup } = this.#model;
+    if (this.#gbnf !== null)
+      return gbnfDocument(this.#gbnf, { markup, syntax, markers, reasoning });
+    const { allowed, parallel } = this.#guidance;
     const tools = this.#tools.filter(({ name }) =>
-      [guidance.allowed, callable].every((names) => names?.includes(name) ?? true),
+      [allowed, callable].every((names) => names?.includes(name) ?? true),
     );
     const canCall = tools.length > 0;
-    if (this.#gbnf !== null)
-      return gbnfDocument(this.#gbnf, { markup: this.#markup, syntax, markers, reasoning });
-    if (this.#tools.length === 0 && this.#document === null) return null;
     const text = roundGrammar({
-      markup: this.#markup,
+      markup,
       syntax,
       tools: (canCall ? tools : this.#tools).map(({ name, schema, isEnforced }) => ({
         name,
         schema: isEnforced ? schema.schema : anyObject,
       })),
       calls: !canCall ? "none" : isRequired ? "required" : "optional",
-      parallel: guidance.parallel,
+      parallel,
       document: this.#document === null ? null : documentRules(this.#document),
       reasoning,
       markers,
@@ -189,10 +283,26 @@ export class OutputConstraints {
   }
 
   /** The masks leave nothing open. Styles other than JSON cannot say all that a schema does. */
-  #isEnforced({ schema, isEnforced }: CompiledTool): boolean {
-    const { style } = this.#options.syntax.argumentStyle;
+  #isEnforced({ schema, isEnforced }: EnforcedTool): boolean {
+    const { style } = this.#model.syntax.argumentStyle;
     return isEnforced && style === "json" && schema.issues.length === 0;
   }
+}
+
+/** As far as it is compiled. Null: it is nested too deep, which is refused. */
+function* contentOf({ tools, guidance }: ConstrainedRequest): Parts<string | null> {
+  const texts: string[] = [];
+  try {
+    for (const { name, strict, parameters } of tools) {
+      texts.push(JSON.stringify([name, strict === true, parameters]));
+      yield;
+    }
+    texts.push(JSON.stringify(guidance.document ?? null));
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+  return texts.join("\n");
 }
 
 function refused(subject: string, field: string, problem: string): FermataError {

@@ -5,7 +5,7 @@ import { formats } from "../../src/chat/formats/formats.ts";
 import { writeCalls } from "../../src/chat/formats/write-calls.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Grammar } from "../../src/engine/types.ts";
-import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
+import { makeConstraints } from "../support/constraints.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { tools } from "../support/format-tools.ts";
 import { hasMasks } from "../support/masks.ts";
@@ -71,9 +71,7 @@ describe.skipIf(!hasMasks).each(Object.entries(values))(
     beforeAll(async () => {
       const guidance = { toolChoice: "required", parallel: true, closeAtLimit: false } as const;
       const options = { syntax, markers: null, controls: [], tools, guidance };
-      grammar = await engine.compileGrammar(
-        (await OutputConstraints.create(options)).round(0, "no")!,
-      );
+      grammar = await engine.compileGrammar((await makeConstraints(options)).round(0, "no")!);
     });
 
     it.each(written)("%j", async (value, said) => {
@@ -102,9 +100,7 @@ describe.skipIf(!hasMasks).each(["llama3", "llama4", "json"])("%s: bare calls", 
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
     const { syntax } = format;
     const options = { syntax, markers: null, controls: [], tools, guidance };
-    grammar = await engine.compileGrammar(
-      (await OutputConstraints.create(options)).round(0, "no")!,
-    );
+    grammar = await engine.compileGrammar((await makeConstraints(options)).round(0, "no")!);
   });
 
   it.each([

@@ -6,8 +6,8 @@ import { formats } from "../../src/chat/formats/formats.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Grammar } from "../../src/engine/types.ts";
 import { OutputParser } from "../../src/chat/parser/output-parser.ts";
-import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
 import type { ControlToken, DocumentFormat } from "../../src/guidance/types.ts";
+import { makeConstraints } from "../support/constraints.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { text, tools } from "../support/format-tools.ts";
 import { hasMasks } from "../support/masks.ts";
@@ -61,7 +61,7 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
     const markers = format.reasoning;
     const options = { syntax, markers, controls: [], tools, guidance, budget: 4096 };
-    const source = (await OutputConstraints.create(options)).round(0, "split");
+    const source = (await makeConstraints(options)).round(0, "split");
     expect(source).not.toBeNull();
     grammar = await engine.compileGrammar(source ?? { kind: "lark", text: "" });
   });
@@ -142,9 +142,7 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
   it("lets an answer through and no call, where no tool may be called", async () => {
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
     const options = { syntax, markers: null, controls: [], tools, guidance, budget: 4096 };
-    const last = await engine.compileGrammar(
-      (await OutputConstraints.create(options)).round(1, "no", [])!,
-    );
+    const last = await engine.compileGrammar((await makeConstraints(options)).round(1, "no", [])!);
     const isAnswer = async (written: string): Promise<boolean> =>
       last.check(await engine.tokenize(written)).complete;
     const { textOpen = "", textClose = "" } = syntax;
@@ -164,7 +162,7 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       both: { ...text, minLength: 3, allOf: [{ pattern: "^a" }, { pattern: "b$" }] },
       at: { ...text, format: "ipv6", pattern: "^2" },
     };
-    const constraints = await OutputConstraints.create({
+    const constraints = await makeConstraints({
       syntax,
       markers: null,
       controls: [],
@@ -232,7 +230,7 @@ async function compileGbnf(
   reasoning: "no" | "split" | "open",
   controls: readonly ControlToken[] = [],
 ): Promise<Grammar> {
-  const constraints = await OutputConstraints.create({
+  const constraints = await makeConstraints({
     syntax,
     markers,
     controls,
@@ -263,7 +261,7 @@ describe.skipIf(!hasMasks)("harmony, a marker being a token", () => {
 
   async function walk(document: DocumentFormat | undefined, text: string): Promise<boolean> {
     const { id } = engine.model.specialTokens.find((special) => special.text === token)!;
-    const constraints = await OutputConstraints.create({
+    const constraints = await makeConstraints({
       syntax: gptOss.syntax,
       markers: gptOss.reasoning,
       controls: [{ id, text: "<|channel|>" }],

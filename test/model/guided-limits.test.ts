@@ -4,10 +4,10 @@ import { Chat } from "../../src/chat/chat.ts";
 import type { ChatRequest, ToolDefinition } from "../../src/chat/types.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { hermesCalls } from "../../src/guidance/call-syntax.ts";
-import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
 import type { JsonObject } from "../../src/guidance/schema/types.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { many } from "../support/attacks.ts";
+import { makeConstraints } from "../support/constraints.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { hasMasks } from "../support/masks.ts";
 import { greedy } from "../support/sampling.ts";
@@ -78,7 +78,7 @@ async function taken(
   { tools = [], document }: Pick<Turn, "tools" | "document">,
   texts: readonly string[],
 ): Promise<boolean[]> {
-  const constraints = await OutputConstraints.create({
+  const constraints = await makeConstraints({
     syntax: hermesCalls,
     markers: null,
     controls: [],

@@ -8,16 +8,15 @@ import type { Continuation, ContinueRequest, Continuer } from "../hold/continuat
 import { ChatHold, type KnownOutput } from "../hold/hold.ts";
 import { EngineRun } from "./engine-run.ts";
 import { guidedFormat } from "../formats/format.ts";
-import { GuidedRounds } from "./guided-rounds.ts";
+import { GuidedRounds, type GuidanceContext } from "./guided-rounds.ts";
 import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
-import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
+import type { Prompt } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import { recallRound, rememberRound } from "./turn-memory.ts";
 import type { ReasoningStart } from "../template/reasoning-switch.ts";
 import type {
   ChatCounters,
-  ChatEngine,
   ChatEvent,
   ChatGeneration,
   ChatRequest,
@@ -29,9 +28,7 @@ import type {
   ToolOutput,
 } from "../types.ts";
 
-export interface GenerationContext {
-  engine: ChatEngine;
-  prompts: PromptBuilder;
+export interface GenerationContext extends GuidanceContext {
   continuer: Continuer;
   counters: ChatCounters;
   logger: Logger | undefined;
@@ -122,9 +119,9 @@ export class RunningChat implements ChatGeneration {
 
   /** Does all that may refuse the request, before it enters the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
-    const { prompts, counters, engine } = this.#context;
+    const { prompts, counters } = this.#context;
     if (this.#request.heldTurn) recallRound(prompts, this.#request, this.#request.heldTurn);
-    this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
+    this.#guided = await GuidedRounds.create(this.#request, this.#context);
     const prompt = await prompts.build(this.#request);
     this.#request.onPrompt?.(prompt.tokens);
     if (prompt.spliced) counters.splices += 1;

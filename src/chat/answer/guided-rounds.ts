@@ -2,7 +2,11 @@
 
 import type { Grammar, GrammarSource, Sampling } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
-import { OutputConstraints, type ConstrainedPart } from "../../guidance/output-constraints.ts";
+import type {
+  ConstrainedPart,
+  ConstraintMaker,
+  OutputConstraints,
+} from "../../guidance/output-constraints.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import type { Fault } from "../../guidance/validator.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
@@ -19,6 +23,12 @@ export function isScripted({ script, samplesAfterScript }: Sampling): boolean {
 /** Characters of grammars that are compiled to find what the engine takes; what is left then is validated afterwards. */
 const searchCharacters = 8 * 1024 * 1024;
 const anything: GrammarSource = { kind: "lark", text: 'start: "a"\n' };
+
+export interface GuidanceContext {
+  engine: ChatEngine;
+  prompts: PromptBuilder;
+  constraints: ConstraintMaker;
+}
 
 export class GuidedRounds {
   readonly #engine: ChatEngine;
@@ -41,17 +51,13 @@ export class GuidedRounds {
   /** @throws FermataError of status 400 that names what cannot be enforced; queue_full */
   static async create(
     request: ChatRequest,
-    engine: ChatEngine,
-    prompts: PromptBuilder,
+    { engine, prompts, constraints: maker }: GuidanceContext,
   ): Promise<GuidedRounds> {
     const { toolMode, sampling, guidance = free } = request;
     const tools = toolMode === "none" ? [] : request.tools;
     const isFree = tools.length === 0 && guidance.document === undefined;
     if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, null);
-    const constraints = await OutputConstraints.create({
-      syntax: prompts.format.syntax,
-      markers: prompts.reasoning,
-      controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
+    const constraints = await maker.make({
       tools,
       // A call more than the template takes could never be answered.
       guidance: {

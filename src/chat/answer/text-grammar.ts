@@ -3,7 +3,7 @@
 import type { Grammar } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
-import { OutputConstraints } from "../../guidance/output-constraints.ts";
+import { ConstraintMaker } from "../../guidance/output-constraints.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import type { ChatEngine } from "../types.ts";
 
@@ -17,6 +17,8 @@ const noCalls: CallSyntax = {
   body: [],
   argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
 };
+
+const constraintsOfTexts = new ConstraintMaker({ syntax: noCalls, markers: null, controls: [] });
 
 /**
  * What masks cannot enforce is refused, because a text is not validated afterwards.
@@ -32,10 +34,7 @@ export async function compileText(
     document.kind === "json_schema" && !leavesOut
       ? { ...document, strict: true, alwaysStrict: true }
       : document;
-  const constraints = await OutputConstraints.create({
-    syntax: noCalls,
-    markers: null,
-    controls: [],
+  const constraints = await constraintsOfTexts.make({
     tools: [],
     guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: form },
   });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Chat } from "../../../src/chat/chat.ts";
 import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
+import { FermataError } from "../../../src/errors.ts";
 import type { DocumentFormat, Guidance } from "../../../src/guidance/types.ts";
 import { finish } from "../../../src/parts.ts";
 import { parseMessagesRequestInParts } from "../../../src/server/messages/request.ts";
@@ -113,6 +115,52 @@ describe("the grammar of a round", () => {
       guidance: { ...auto, document },
     });
     await expect(withTools).rejects.toMatchObject({ param: "guided_grammar" });
+  });
+});
+
+describe("requests with the same tools", () => {
+  const external = (partial: Partial<ChatRequest>): ChatRequest =>
+    request({ tools: structuredClone([weather, search]), toolMode: "external", ...partial });
+  const answer = async (chat: Chat, partial: Partial<ChatRequest> = {}): Promise<void> => {
+    for await (const _ of chat.generate(external(partial)));
+  };
+
+  it("share a grammar, which is made once", async () => {
+    const { engine, chat } = setUp(["Hi", "Hi", "Hi", "Hi"]);
+    await answer(chat);
+    await answer(chat);
+    await answer(chat, { guidance: { ...auto, allowed: ["search"] } });
+    await answer(chat, { tools: [weather, { ...search, parameters: { type: "object" } }] });
+    const [first, second, allowed, changed] = engine.grammars;
+    expect(second).toBe(first);
+    expect(allowed?.text).not.toContain("get_weather");
+    expect(changed?.text).toContain("get_weather");
+    expect(changed?.text).not.toBe(first?.text);
+  });
+
+  it("are refused each time for what the engine does not take", async () => {
+    const { engine, chat } = setUp(["Hi", "Hi"]);
+    const compile = engine.compileGrammar.bind(engine);
+    engine.compileGrammar = (source) =>
+      source.text.includes('"dear"')
+        ? Promise.reject(new FermataError("invalid_grammar", "too dear"))
+        : compile(source);
+    const parameters = { type: "object", properties: { dear: { type: "string" } } };
+    const tools = [{ name: "pick", strict: true, parameters }];
+    const refused = { code: "unsupported_schema", param: "tools" };
+    await expect(answer(chat, { tools })).rejects.toMatchObject(refused);
+    await expect(answer(chat, { tools })).rejects.toMatchObject(refused);
+    await expect(answer(chat)).resolves.toBeUndefined();
+  });
+
+  it("are refused each time for a schema that is nested too deep", async () => {
+    const { chat } = setUp([]);
+    let parameters: Record<string, unknown> = { type: "object" };
+    for (let depth = 0; depth < 100_000; depth++) parameters = { type: "object", not: parameters };
+    const tools = [{ name: "pick", parameters }];
+    const refused = { code: "schema_too_large", param: "tools" };
+    await expect(answer(chat, { tools })).rejects.toMatchObject(refused);
+    await expect(answer(chat, { tools })).rejects.toMatchObject(refused);
   });
 });
 
