@@ -70,7 +70,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     // Its limit holds for hooks as well, and one of them is the drain, which may take longer than 10 seconds.
     pluginTimeout: 0,
     genReqId: createRequestId,
-    rewriteUrl: (request) => paths.canonical(request.url ?? "/"),
+    rewriteUrl: paths.canonical,
     // The access log tells of them.
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength },

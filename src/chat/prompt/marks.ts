@@ -31,8 +31,6 @@ const leastTokens = 32;
 /** System messages and openings of answers, whose tokens are remembered. */
 const mostTexts = 32;
 
-const none: PromptMarks = { lengths: new Int32Array(0), opening: new Int32Array(0) };
-
 export class MarkFinder {
   readonly #engine: ChatEngine;
   readonly #tokens = new Map<string, Int32Array>();
@@ -42,7 +40,6 @@ export class MarkFinder {
   }
 
   async find(prompt: MarkedPrompt, render: Render): Promise<PromptMarks> {
-    if (this.#engine.cache.cutsAnywhere !== false) return none;
     const opening = await this.#opening(prompt, render);
     const lengths = [await this.#shared(prompt, render), ...marksBefore(prompt.tokens, opening)];
     const useful = lengths.filter((length) => length >= leastTokens);
@@ -69,7 +66,7 @@ export class MarkFinder {
   async #opening({ rendering, messages }: MarkedPrompt, render: Render): Promise<Int32Array> {
     const closed = await render(messages, false);
     const before = closed === null ? null : withGuard(closed, rendering.marks.guard);
-    if (before === null || !rendering.text.startsWith(before)) return none.opening;
+    if (before === null || !rendering.text.startsWith(before)) return new Int32Array(0);
     return await this.#tokenize(rendering.text.slice(before.length), rendering.marks.guard, false);
   }
 

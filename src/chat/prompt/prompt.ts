@@ -52,7 +52,8 @@ export class PromptBuilder {
   readonly turns: SpliceStore;
   readonly #engine: ChatEngine;
   readonly #specials: ReadonlyMap<number, string>;
-  readonly #marks: MarkFinder;
+  /** Null: the model can be cut back anywhere. */
+  readonly #marks: MarkFinder | null;
 
   /** @throws FermataError template_error (it does not parse) | invalid_option (no such format) */
   constructor(engine: ChatEngine, options: PromptBuilderOptions) {
@@ -66,7 +67,7 @@ export class PromptBuilder {
     this.pauseTriggers = pauseTriggersOf(this.format);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
     this.turns = new SpliceStore(options.spliceBytes);
-    this.#marks = new MarkFinder(engine);
+    this.#marks = engine.cache.cutsAnywhere === false ? new MarkFinder(engine) : null;
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
   }
 
@@ -92,8 +93,9 @@ export class PromptBuilder {
     return request.prefill ? await this.#begin(bare, request.prefill) : bare;
   }
 
-  /** Where other prompts may leave `prompt`, which was built from `scope`. */
-  async marksOf(prompt: Prompt, scope: RenderScope): Promise<PromptMarks> {
+  /** Where other prompts may leave `prompt`, which was built from `scope`; null where the model needs no marks. */
+  async marksOf(prompt: Prompt, scope: RenderScope): Promise<PromptMarks | null> {
+    if (this.#marks === null) return null;
     return await this.#marks.find(prompt, (messages, generationPrompt) =>
       this.#tryRender(messages, scope, generationPrompt),
     );

@@ -21,8 +21,8 @@ export class RoutePaths {
     this.#plain = new Set(roots.flatMap(([first]) => (first === version ? [] : [first!])));
   }
 
-  /** The address as the routes have it: `/chat/completions/?x=1` -> `/v1/chat/completions?x=1`. */
-  canonical(address: string): string {
+  /** A request's address as the routes have it: `/chat/completions/?x=1` -> `/v1/chat/completions?x=1`. */
+  readonly canonical = ({ url: address = "/" }: { url?: string | undefined }): string => {
     // Clients with a proxy send it whole.
     const url = address.replace(/^https?:\/\/[^/?]*/iu, "");
     const queryStart = url.indexOf("?");
@@ -34,7 +34,7 @@ export class RoutePaths {
     const isPlain = first === version && rest[0] !== undefined && this.#plain.has(rest[0]);
     if (isPlain && !this.#versioned.has(rest[0]!)) segments.shift();
     return `/${segments.join("/")}${query}`;
-  }
+  };
 
   /** All paths there are, those that are spelled most like this one first. */
   nearest(path: string): string[] {
