@@ -77,7 +77,7 @@ const mcp = ["--mcp-command=node", `--mcp-args=${filesystem},${join(root, "docs"
 const { values } = parseArguments([...given, ...mcp], serveCommand, root);
 const service = await startService(configOf(values, {}, root), new AbortController().signal);
 
-/** Sends the request twice, so that what is done once is done, and counts the second time. */
+/** Sends the request twice, so that what is done once (for its tools, too) is done, and counts the second time. */
 async function measure(title, url, payload) {
   await service.app.inject({ method: "POST", url, payload });
   ranSince();
