@@ -18,6 +18,8 @@ export interface McpLogin {
   /** Where this client is registered as. */
   client?: OAuthClientInformationMixed | undefined;
   tokens?: OAuthTokens | undefined;
+  /** Scopes that calls needed and the login did not have: the next login asks for them too. */
+  lacking?: string | undefined;
 }
 
 export class McpCredentials {

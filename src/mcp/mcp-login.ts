@@ -5,19 +5,24 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
   auth,
+  discoverOAuthProtectedResourceMetadata,
+  discoverOAuthServerInfo,
   extractWWWAuthenticateParams,
   type OAuthClientProvider,
+  type OAuthServerInfo,
 } from "@modelcontextprotocol/sdk/client/auth.js";
 import type {
   OAuthClientInformationMixed,
   OAuthClientMetadata,
   OAuthTokens,
 } from "@modelcontextprotocol/sdk/shared/auth.js";
-import { LATEST_PROTOCOL_VERSION } from "@modelcontextprotocol/sdk/types.js";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
-import { clientMetadata, configuredClient, type OAuthServer } from "./mcp-oauth.ts";
+import { clientMetadata, configuredClient, joinScopes, type OAuthServer } from "./mcp-oauth.ts";
+import { McpSession } from "./mcp-session.ts";
+import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 
 interface LoginOptions {
@@ -30,24 +35,33 @@ interface LoginOptions {
 const callbackPath = "/callback";
 const maxBytes = 1024 ** 2;
 const boundFetch = boundedFetch(fetch, maxBytes);
+/** For the server to say that it wants a login. */
+const demandMs = 20_000;
+/** OpenID Connect's scope for a refresh token. */
+const staying = "offline_access";
 
 /** @throws FermataError mcp_login_failed | the reason of `signal` */
 export async function login(
-  server: OAuthServer,
+  server: McpServerConfig & McpAddress,
   credentials: McpCredentials,
   { version, open, signal }: LoginOptions,
 ): Promise<void> {
   const { url, oauth } = server;
   if (!isPrivate(new URL(url)))
     throw failed("the server's url must be https: a token would be readable on the way");
-  const demand = await demandOf(url, version);
-  const callback = await Callback.listen(oauth?.callbackPort ?? 0);
+  const { resourceMetadataUrl, scope: demanded } = await demandOf(server, version, signal);
+  const found = await told(
+    discoverOAuthServerInfo(url, {
+      fetchFn: boundFetch,
+      ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
+    }),
+  );
+  const callback = await Callback.listen(oauth?.callbackPort ?? 0, found);
   try {
-    const provider = new PersonLogin(server, credentials, callback, open);
-    const fetchFn = boundFetch;
-    // The operator's word counts before what the server names.
-    const named = oauth?.scope === undefined ? demand : { ...demand, scope: oauth.scope };
-    const options = { serverUrl: url, fetchFn, ...named };
+    const provider = new PersonLogin({ server, credentials, callback, found, open });
+    const lacking = credentials.find(url)?.lacking;
+    const scope = scopeOf({ server, demanded, lacking, found });
+    const options = { serverUrl: url, fetchFn: boundFetch, ...(scope !== undefined && { scope }) };
     await told(auth(provider, options));
     const authorizationCode = await callback.code(signal);
     await told(auth(provider, { ...options, authorizationCode }));
@@ -56,70 +70,121 @@ export async function login(
   }
 }
 
-/** What the server says of the login that it wants. @throws FermataError: it wants none, or does not answer */
+interface Demand {
+  resourceMetadataUrl?: URL | undefined;
+  scope?: string | undefined;
+}
+
+/**
+ * What the server says of the login that it wants: at the handshake, or when its tools are listed. One that lists them to
+ * anybody may want it for some of its calls, and then says where one logs in.
+ * @throws FermataError: it wants none, or does not answer
+ */
 async function demandOf(
-  url: string,
+  server: McpServerConfig & McpAddress,
   version: string,
-): Promise<{ resourceMetadataUrl?: URL; scope?: string }> {
-  const params = {
-    protocolVersion: LATEST_PROTOCOL_VERSION,
-    capabilities: {},
-    clientInfo: { name: "fermata", version },
+  signal: AbortSignal,
+): Promise<Demand> {
+  const demands: Response[] = [];
+  const watched: FetchLike = async (target, init) => {
+    const response = await fetch(target, init);
+    if (response.status === 401) demands.push(response);
+    return response;
   };
-  const response = await told(
-    boundFetch(url, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-      },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
-    }),
-  );
-  await response.body?.cancel();
-  if (response.status !== 401) {
-    const problem = response.ok ? "it asks for no login" : `it answers with ${response.status}`;
-    throw failed(problem);
+  const fault = await faultOf(server, { version, signal, fetch: watched });
+  const [demand] = demands;
+  if (demand !== undefined) return extractWWWAuthenticateParams(demand);
+  if (fault !== null) throw failed(describeError(fault), fault);
+  const offer = discoverOAuthProtectedResourceMetadata(server.url, {}, boundFetch);
+  if ((await offer.catch(() => null)) === null) throw failed("it asks for no login");
+  return {};
+}
+
+/** Why the server cannot be used by somebody who is not logged in. Null: it can. */
+async function faultOf(
+  server: McpServerConfig,
+  given: { version: string; signal: AbortSignal; fetch: FetchLike },
+): Promise<unknown> {
+  const nothing = (): void => {};
+  try {
+    const session = await McpSession.open(server, {
+      ...given,
+      model: "fermata",
+      connectTimeoutMs: demandMs,
+      maxMessageBytes: 16 * maxBytes,
+      onStandardError: nothing,
+      onComplaint: nothing,
+      onToolsChanged: nothing,
+      onBreak: nothing,
+      onNote: nothing,
+      onLost: nothing,
+    });
+    await session.listTools().finally(() => session.close());
+    return null;
+  } catch (error) {
+    return error;
   }
-  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response);
-  return {
-    ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
-    ...(scope === undefined ? {} : { scope }),
-  };
+}
+
+/**
+ * What the server names and what calls lacked; the operator's word counts before both. A client that registers itself asks
+ * to stay logged in too, where the authorization server has a scope for it: nobody is there when the access token ends.
+ */
+function scopeOf({
+  server: { oauth = {} },
+  demanded,
+  lacking,
+  found: { resourceMetadata, authorizationServerMetadata },
+}: {
+  server: OAuthServer;
+  demanded: string | undefined;
+  lacking: string | undefined;
+  found: OAuthServerInfo;
+}): string | undefined {
+  if (oauth.scope !== undefined) return oauth.scope;
+  const scope = joinScopes(demanded ?? resourceMetadata?.scopes_supported?.join(" "), lacking);
+  if (scope === undefined || oauth.clientId !== undefined) return scope;
+  const known = authorizationServerMetadata?.scopes_supported ?? [];
+  return joinScopes(scope, known.includes(staying) ? staying : undefined);
+}
+
+interface PersonLoginOptions {
+  server: OAuthServer;
+  credentials: McpCredentials;
+  callback: Callback;
+  found: OAuthServerInfo;
+  /** Shows the page where the person logs in. */
+  open(url: string): void;
 }
 
 /** The client is registered at each login: the port of its callback is another one. */
 class PersonLogin implements OAuthClientProvider {
-  readonly #server: OAuthServer;
-  readonly #credentials: McpCredentials;
-  readonly #callback: Callback;
-  readonly #open: (url: string) => void;
+  readonly #given: PersonLoginOptions;
   #client: OAuthClientInformationMixed | undefined;
   #verifier = "";
 
-  constructor(
-    server: OAuthServer,
-    credentials: McpCredentials,
-    callback: Callback,
-    open: (url: string) => void,
-  ) {
-    this.#server = server;
-    this.#credentials = credentials;
-    this.#callback = callback;
-    this.#open = open;
-    this.#client = configuredClient(server.oauth);
+  constructor(given: PersonLoginOptions) {
+    this.#given = given;
+    this.#client = configuredClient(given.server.oauth);
+  }
+
+  /** Both steps of the login are at the same authorization server. */
+  discoveryState(): OAuthServerInfo {
+    return this.#given.found;
   }
 
   get redirectUrl(): string {
-    return this.#callback.url;
+    return this.#given.callback.url;
   }
 
   get clientMetadata(): OAuthClientMetadata {
-    return clientMetadata(this.#server, this.redirectUrl);
+    const { server, found } = this.#given;
+    const methods = found.authorizationServerMetadata?.token_endpoint_auth_methods_supported;
+    return clientMetadata(server, this.redirectUrl, methods);
   }
 
   state(): string {
-    return this.#callback.state;
+    return this.#given.callback.state;
   }
 
   clientInformation(): OAuthClientInformationMixed | undefined {
@@ -136,13 +201,15 @@ class PersonLogin implements OAuthClientProvider {
   }
 
   saveTokens(tokens: OAuthTokens): void {
-    const { id: name, url } = this.#server;
-    this.#credentials.set(url, { name, client: this.#client, tokens });
+    const { server, credentials } = this.#given;
+    const { id: name, url } = server;
+    const lacking = credentials.find(url)?.lacking;
+    credentials.set(url, { name, client: this.#client, tokens, lacking });
   }
 
   redirectToAuthorization(url: URL): void {
     if (!isPrivate(url)) throw failed(`its login page is not https: ${plainText(url.origin, 200)}`);
-    this.#open(url.href);
+    this.#given.open(url.href);
   }
 
   saveCodeVerifier(verifier: string): void {
@@ -154,16 +221,23 @@ class PersonLogin implements OAuthClientProvider {
   }
 }
 
+/** The SDK's type of the metadata has no second one. */
+interface IssuerMetadata {
+  issuer?: string;
+  authorization_response_iss_parameter_supported?: unknown;
+}
+
 /** A page on this machine alone, which the browser is sent to. */
 class Callback {
   readonly url: string;
   /** Whoever does not know it did not come from the login that was begun here. */
   readonly state = randomBytes(24).toString("base64url");
   readonly #server: Server;
+  readonly #found: OAuthServerInfo;
   readonly #code: Promise<string>;
   #settle = (_code: string | FermataError): void => {};
 
-  static async listen(port: number): Promise<Callback> {
+  static async listen(port: number, found: OAuthServerInfo): Promise<Callback> {
     const server = createServer();
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
@@ -171,11 +245,12 @@ class Callback {
     }).catch((error: unknown) => {
       throw failed(`port ${port} of this machine is not free (${describeError(error)})`);
     });
-    return new Callback(server);
+    return new Callback(server, found);
   }
 
-  private constructor(server: Server) {
+  private constructor(server: Server, found: OAuthServerInfo) {
     this.#server = server;
+    this.#found = found;
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${callbackPath}`;
     this.#code = new Promise((resolve, reject) => {
       this.#settle = (code) => (typeof code === "string" ? resolve(code) : reject(code));
@@ -212,6 +287,10 @@ class Callback {
     // Any page may send a browser here: the login goes on.
     if (searchParams.get("state") !== this.state)
       return say(400, "This is not the login that was begun.");
+    if (!this.#isIssuer(searchParams.get("iss"))) {
+      say(400, "The login failed. The terminal says why.");
+      return this.#settle(failed("the answer is not from the authorization server that was asked"));
+    }
     const error = searchParams.get("error");
     const code = searchParams.get("code");
     if (error === null && code !== null) {
@@ -221,6 +300,13 @@ class Callback {
     const reason = plainText(searchParams.get("error_description") ?? error ?? "no code", 300);
     say(400, "The login failed. The terminal says why.");
     this.#settle(failed(reason));
+  }
+
+  /** RFC 9207: a code of another authorization server must not be sent to this one. */
+  #isIssuer(name: string | null): boolean {
+    const { issuer, authorization_response_iss_parameter_supported: isPromised }: IssuerMetadata =
+      this.#found.authorizationServerMetadata ?? {};
+    return name === null ? isPromised !== true : issuer === undefined || name === issuer;
   }
 }
 

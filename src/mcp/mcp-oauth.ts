@@ -1,6 +1,9 @@
 /** OAuth for remote MCP servers: a server uses and refreshes what a login gave, and never asks for one by itself. */
 
-import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
+import {
+  extractWWWAuthenticateParams,
+  type OAuthClientProvider,
+} from "@modelcontextprotocol/sdk/client/auth.js";
 import type {
   OAuthClientInformationMixed,
   OAuthClientMetadata,
@@ -10,6 +13,7 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
 import type { McpCredentials, McpLogin } from "./mcp-credentials.ts";
 import type { McpOAuth } from "./mcp-settings.ts";
+import { plainText } from "./mcp-text.ts";
 
 export interface OAuthServer {
   id: string;
@@ -27,13 +31,19 @@ export function configuredClient(oauth: McpOAuth = {}): OAuthClientInformationMi
   };
 }
 
-export function clientMetadata({ oauth }: OAuthServer, redirectUrl: string): OAuthClientMetadata {
+/** @param methods in which the authorization server lets a client prove who it is. Default: not known */
+export function clientMetadata(
+  { oauth }: OAuthServer,
+  redirectUrl: string,
+  methods: readonly string[] = ["none"],
+): OAuthClientMetadata {
+  const known = ["none", "client_secret_basic", "client_secret_post"];
   return {
     client_name: "Fermata",
     redirect_uris: [redirectUrl],
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
-    token_endpoint_auth_method: oauth?.clientSecret === undefined ? "none" : "client_secret_post",
+    token_endpoint_auth_method: known.find((method) => methods.includes(method)) ?? "none",
     ...(oauth?.scope === undefined ? {} : { scope: oauth.scope }),
   };
 }
@@ -41,6 +51,40 @@ export function clientMetadata({ oauth }: OAuthServer, redirectUrl: string): OAu
 export function needsLogin(id: string): FermataError {
   const message = `it asks for a login. Run: fermata mcp login ${id}`;
   return new FermataError("mcp_start_failed", message);
+}
+
+/** All of them, each once. Undefined: none. */
+export function joinScopes(...scopes: (string | undefined)[]): string | undefined {
+  const names = scopes.flatMap((scope = "") => scope.split(" ")).filter((name) => name !== "");
+  return names.length === 0 ? undefined : [...new Set(names)].join(" ");
+}
+
+/**
+ * What a request needs beyond the scopes of the login is kept for the next one, and the request says so. The SDK would
+ * ask for a token with the same scopes, and take the second refusal for the server's last word.
+ */
+export function withScopes(
+  inner: FetchLike,
+  { id, url, oauth }: OAuthServer,
+  credentials: McpCredentials,
+): FetchLike {
+  return async (target, init) => {
+    const response = await inner(target, init);
+    if (response.status !== 403) return response;
+    const { error, scope } = extractWWWAuthenticateParams(response);
+    const login = credentials.find(url);
+    if (error !== "insufficient_scope" || login === undefined) return response;
+    await response.body?.cancel();
+    const lacking = joinScopes(login.lacking, scope);
+    if (lacking !== login.lacking) credentials.set(url, { ...login, lacking });
+    const what = scope === undefined ? "more scopes" : `the scope "${plainText(scope, 200)}"`;
+    const remedy =
+      oauth?.scope === undefined
+        ? "Run"
+        : 'Add it to "scope" in "oauth" of the MCP configuration and run';
+    const message = `it asks for a login with ${what}. ${remedy}: fermata mcp login ${id}`;
+    throw new FermataError("mcp_start_failed", message);
+  };
 }
 
 /** Without a person: where a login is needed it throws `needsLogin`. */
@@ -62,6 +106,11 @@ export class StoredLogin implements OAuthClientProvider {
 
   get clientMetadata(): OAuthClientMetadata {
     return clientMetadata(this.#server, this.redirectUrl);
+  }
+
+  /** It is asked for first: without a login nothing is looked up and no client is registered. */
+  discoveryState(): undefined {
+    if (this.#login?.tokens === undefined) throw needsLogin(this.#server.id);
   }
 
   clientInformation(): OAuthClientInformationMixed | undefined {

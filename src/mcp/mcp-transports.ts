@@ -10,7 +10,7 @@ import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { patientFetch } from "../patient-fetch.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
-import { refreshedOnce, StoredLogin } from "./mcp-oauth.ts";
+import { refreshedOnce, StoredLogin, withScopes } from "./mcp-oauth.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 
 export type TransportKind = "stdio" | "http" | "sse";
@@ -58,13 +58,15 @@ function createHttpTransport(
   { maxMessageBytes, fetch: inner = patientFetch, credentials }: TransportOptions,
 ): Transport {
   const bounded = boundedFetch(inner, maxMessageBytes);
-  const isLoggedIn = mayLogIn(headers) && credentials?.find(url) !== undefined;
-  const options = isLoggedIn
-    ? {
-        authProvider: new StoredLogin({ id, url, oauth }, credentials),
-        fetch: refreshedOnce(withHeaders(bounded, new URL(url).origin, headers)),
-      }
-    : { requestInit: { headers }, fetch: bounded };
+  const server = { id, url, oauth };
+  const own = (): FetchLike => withHeaders(bounded, new URL(url).origin, headers);
+  const options =
+    credentials !== undefined && mayLogIn(headers)
+      ? {
+          authProvider: new StoredLogin(server, credentials),
+          fetch: withScopes(refreshedOnce(own()), server, credentials),
+        }
+      : { requestInit: { headers }, fetch: bounded };
   const transport =
     kind === "sse"
       ? new SSEClientTransport(new URL(url), options)

@@ -1,47 +1,212 @@
-/** Logins at a server that does not behave. Those that go well are in the e2e lane. */
+/** Logins at servers that are written by hand. Those at the SDK's own authorization server are in the e2e lane. */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { McpCredentials } from "../../../src/mcp/mcp-credentials.ts";
+import { McpHost } from "../../../src/mcp/mcp-host.ts";
 import { login } from "../../../src/mcp/mcp-login.ts";
+import type { McpOAuth } from "../../../src/mcp/mcp-settings.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type LoginServer, startLoginServer } from "../../support/login-server.ts";
+import { toolContext } from "../../support/tool-context.ts";
 
-/** It asks for a login, and says nothing of how. */
-const server = createServer((request, response) => {
-  if (request.method === "POST") response.writeHead(401).end();
+let folder = "";
+let credentials: McpCredentials;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-login-"));
+  credentials = new McpCredentials(join(folder, "credentials.json"));
 });
-beforeEach(async () => {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test("an authorization server that does not answer ends the login, which says so", async () => {
-  const { port } = server.address() as AddressInfo;
-  const credentials = new McpCredentials(join(tmpdir(), "no-such-folder", "credentials.json"));
-  const { signal } = new AbortController();
-  const open = vi.fn();
-  // Not fake timers: fetch has timers of its own, which outlive the test.
-  const usual = globalThis.setTimeout;
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(((
-    run: (...given: unknown[]) => void,
-    milliseconds?: number,
-    ...given: unknown[]
-  ) => usual(run, milliseconds === 30_000 ? 1 : milliseconds, ...given)) as typeof setTimeout);
-  await expect(
-    login({ id: "hub", url: `http://127.0.0.1:${port}/mcp` }, credentials, {
-      version: "0",
-      open,
-      signal,
-    }),
-  ).rejects.toMatchObject({
-    code: "mcp_login_failed",
-    message: `The login failed: 127.0.0.1:${port} did not answer within 30 seconds.`,
+const configOf = (url: string, oauth?: McpOAuth) =>
+  ({ id: "hub", url, oauth, transport: "auto", headers: {} }) as const;
+
+describe("a server that asks for logins where it is told to", () => {
+  let server: LoginServer;
+  const hosts: McpHost[] = [];
+  beforeEach(async () => {
+    server = await startLoginServer();
   });
-  expect(open).not.toHaveBeenCalled();
+  afterEach(async () => {
+    for (const host of hosts.splice(0)) await host.close();
+    await server.close();
+  });
+
+  async function start(oauth?: McpOAuth): Promise<McpHost> {
+    const host = new McpHost([configOf(server.url, oauth)], {
+      log: { debug() {}, info() {}, warn() {} },
+      version: "0",
+      credentials,
+      reconnectDelayMs: 20,
+      maxReconnectDelayMs: 20,
+      brokenDelayMs: 20,
+    });
+    hosts.push(host);
+    await host.start();
+    return host;
+  }
+
+  /** The person opens the page. */
+  const logIn = (oauth?: McpOAuth): Promise<void> =>
+    login(configOf(server.url, oauth), credentials, {
+      version: "0",
+      open: (page) => void fetch(page),
+      signal: new AbortController().signal,
+    });
+
+  const callOf = async (host: McpHost, name: string): Promise<string> => {
+    const tool = await eventually(() => {
+      const found = host.tools().find(({ definition }) => definition.name === name);
+      expect(found).toBeDefined();
+      return found!;
+    });
+    return (await tool.call({}, toolContext())).content;
+  };
+
+  test("when its tools are listed: the host says so, and the login is found", async () => {
+    server.needs = { "tools/list": "see", "tools/call": "see" };
+    const host = await start();
+    expect(host.servers()[0]!.error).toContain("it asks for a login. Run: fermata mcp login hub");
+    await logIn();
+    expect(server.seen.authorize[0]!.get("scope")).toBe("see");
+    expect(await callOf(host, "read")).toBe("read ran");
+  });
+
+  test("for a call: others go on, nobody is registered unasked, and the login counts at once", async () => {
+    server.needs = { write: "change" };
+    const host = await start();
+    expect(await callOf(host, "write")).toBe(
+      "Error: it asks for a login. Run: fermata mcp login hub",
+    );
+    expect(await callOf(host, "read")).toBe("read ran");
+    expect(server.seen.register).toEqual([]);
+    await logIn();
+    expect(await callOf(host, "write")).toContain('the scope "change"');
+    await logIn();
+    expect(await callOf(host, "write")).toBe("write ran");
+    expect(host.servers()[0]).toMatchObject({ state: "ready", error: null });
+  });
+
+  test("for more scopes than the login has: the call names them, and the next login asks for all", async () => {
+    server.needs = { "tools/list": "see", read: "see", write: "see change" };
+    await logIn();
+    const host = await start();
+    expect(await callOf(host, "write")).toBe(
+      'Error: it asks for a login with the scope "see change". Run: fermata mcp login hub',
+    );
+    expect(await callOf(host, "read")).toBe("read ran");
+    // The same token again would not help.
+    expect(server.seen.token.map((given) => given.get("grant_type"))).toEqual([
+      "authorization_code",
+    ]);
+    await logIn();
+    expect(server.seen.authorize[1]!.get("scope")).toBe("see change");
+    expect(await callOf(host, "write")).toBe("write ran");
+    // What was asked for once is asked for again.
+    server.needs["read"] = "see look";
+    expect(await callOf(host, "read")).toContain('the scope "see look"');
+    await logIn();
+    expect(server.seen.authorize[2]!.get("scope")).toBe("see change look");
+  });
+
+  test("for more scopes than the operator allows: the call says what to change", async () => {
+    server.needs = { "tools/list": "see", write: "change" };
+    const oauth = { scope: "see" };
+    await logIn(oauth);
+    const host = await start(oauth);
+    expect(await callOf(host, "write")).toBe(
+      'Error: it asks for a login with the scope "change". Add it to "scope" in "oauth" of the MCP configuration and run: fermata mcp login hub',
+    );
+    await logIn(oauth);
+    expect(server.seen.authorize[1]!.get("scope")).toBe("see");
+  });
+
+  test("one that never asks has no login", async () => {
+    server.isSilent = true;
+    await expect(logIn()).rejects.toMatchObject({
+      code: "mcp_login_failed",
+      message: "The login failed: it asks for no login.",
+    });
+    expect(server.seen.authorize).toEqual([]);
+  });
+
+  test("a client that registers itself asks to stay logged in, if there is a scope for it", async () => {
+    server.needs = { initialize: "see" };
+    server.metadata = { scopes_supported: ["see", "offline_access"] };
+    await logIn();
+    await logIn({ clientId: "known" });
+    server.metadata = { scopes_supported: ["see"] };
+    await logIn();
+    expect(server.seen.authorize.map((given) => given.get("scope"))).toEqual([
+      "see offline_access",
+      "see",
+      "see",
+    ]);
+  });
+
+  test.each([
+    [["none", "client_secret_basic"], "none"],
+    [["private_key_jwt", "client_secret_post"], "client_secret_post"],
+    [["client_secret_post", "client_secret_basic"], "client_secret_basic"],
+    [undefined, "none"],
+  ])("of %j, the client registers with %s", async (methods, method) => {
+    server.needs = { initialize: "see" };
+    server.metadata = { token_endpoint_auth_methods_supported: methods };
+    await logIn();
+    expect(server.seen.register[0]).toMatchObject({ token_endpoint_auth_method: method });
+  });
+
+  test("an answer that names another authorization server, or none where it must, gets no further", async () => {
+    server.needs = { initialize: "see" };
+    const stranger = {
+      code: "mcp_login_failed",
+      message: expect.stringContaining("not from the authorization server that was asked"),
+    };
+    server.issuer = "https://elsewhere.example";
+    await expect(logIn()).rejects.toMatchObject(stranger);
+    server.issuer = null;
+    server.metadata = { authorization_response_iss_parameter_supported: true };
+    await expect(logIn()).rejects.toMatchObject(stranger);
+    expect(server.seen.token).toEqual([]);
+    server.issuer = new URL(server.url).origin;
+    await logIn();
+    expect(server.seen.token).toHaveLength(1);
+  });
+});
+
+describe("a server that asks for a login, and says nothing of how", () => {
+  const server = createServer((request, response) => {
+    if (request.method === "POST") response.writeHead(401).end();
+  });
+  beforeEach(async () => {
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test("an authorization server that does not answer ends the login, which says so", async () => {
+    const { port } = server.address() as AddressInfo;
+    const { signal } = new AbortController();
+    const open = vi.fn();
+    // Not fake timers: fetch has timers of its own, which outlive the test.
+    const usual = globalThis.setTimeout;
+    vi.spyOn(globalThis, "setTimeout").mockImplementation(((
+      run: (...given: unknown[]) => void,
+      milliseconds?: number,
+      ...given: unknown[]
+    ) => usual(run, milliseconds === 30_000 ? 1 : milliseconds, ...given)) as typeof setTimeout);
+    const config = configOf(`http://127.0.0.1:${port}/mcp`);
+    await expect(login(config, credentials, { version: "0", open, signal })).rejects.toMatchObject({
+      code: "mcp_login_failed",
+      message: `The login failed: 127.0.0.1:${port} did not answer within 30 seconds.`,
+    });
+    expect(open).not.toHaveBeenCalled();
+  });
 });
