@@ -68,14 +68,20 @@ export class Reranker {
 
   /**
    * @param signal ends the work after the pair that it is at
-   * @throws FermataError context_length_exceeded, its `param` being `documents[i]` | queue_full | the signal's reason
+   * @param nameOf the field that a document came from
+   * @throws FermataError context_length_exceeded, its `param` being that field | queue_full | the signal's reason
    */
-  async rank(query: string, documents: readonly string[], signal?: AbortSignal): Promise<Ranking> {
+  async rank(
+    query: string,
+    documents: readonly string[],
+    signal?: AbortSignal,
+    nameOf = (index: number): string => `documents[${index}]`,
+  ): Promise<Ranking> {
     if (this.#waiting >= maxWaiting)
       throw new FermataError("queue_full", "Too many requests for rankings are waiting.");
     this.#waiting += 1;
     try {
-      return await this.#rank(query, documents, signal);
+      return await this.#rank(query, documents, signal, nameOf);
     } catch (thrown) {
       signal?.throwIfAborted();
       throw fromThrown(thrown);
@@ -88,9 +94,10 @@ export class Reranker {
     query: string,
     documents: readonly string[],
     signal: AbortSignal | undefined,
+    nameOf: (index: number) => string,
   ): Promise<Ranking> {
     const pairs = await this.#turns.take(() => this.#native.tokenizePairs(query, [...documents]));
-    pairs.forEach(({ length }, index) => this.#checkLength(length, index));
+    pairs.forEach(({ length }, index) => this.#checkLength(length, nameOf(index)));
     const scores: number[] = [];
     for (const pair of pairs) {
       signal?.throwIfAborted();
@@ -100,10 +107,9 @@ export class Reranker {
     return { scores, tokenCount: pairs.reduce((sum, { length }) => sum + length, 0) };
   }
 
-  #checkLength(length: number, index: number): void {
+  #checkLength(length: number, param: string): void {
     const { maxTokens } = this.#native;
     if (length <= maxTokens) return;
-    const param = `documents[${index}]`;
     throw new FermataError(
       "context_length_exceeded",
       `"${param}" and the query have ${length} tokens; the model takes ${maxTokens}. Send shorter texts.`,

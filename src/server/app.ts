@@ -48,6 +48,7 @@ import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/document.ts";
 import { rerankRoutes } from "./rerank/route.ts";
+import { scoreRoute } from "./rerank/score.ts";
 import { noPageRoute, pageRoutes } from "./about/page.ts";
 import { installResponses, responsesRoutes, storedResponsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";
@@ -126,6 +127,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     embeddingsRoute(context),
     nativeEmbeddingRoute(context),
     ...rerankRoutes(context),
+    scoreRoute(context),
     ...modelRoutes(context, tokenRoutes),
     ...modelRoutes(context, ollamaRoutes),
     ...ollamaModelRoutes(services),

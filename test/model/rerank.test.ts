@@ -52,10 +52,56 @@ test("scores are those of the definition, the best first", async () => {
   });
 });
 
-test.each(["/rerank", "/reranking", "/v1/reranking"])("%s is the same", async (path) => {
-  expect((await rank({ query, documents }, path)).body).toEqual(
-    (await rank({ query, documents })).body,
-  );
+test.each(["/rerank", "/reranking", "/v1/reranking", "/v2/rerank"])(
+  "%s is the same",
+  async (path) => {
+    const { body } = await rank({ query, documents });
+    expect(body.id).toMatch(/^rerank-/);
+    const { body: same } = await rank({ query, documents }, path);
+    expect(same).toEqual({ ...body, id: expect.stringMatching(/^rerank-/) });
+    expect(same.id).not.toBe(body.id);
+  },
+);
+
+describe("scores of pairs, as vLLM has them", () => {
+  const score = (body: object, path = "/v1/score") => rank(body, path);
+
+  test("one text with each of the others, in their order", async () => {
+    const { status, body } = await score({ text_1: query, text_2: documents });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      id: expect.any(String),
+      object: "list",
+      created: expect.any(Number),
+      model: "ranker",
+      usage: { prompt_tokens: expect.any(Number), completion_tokens: 0 },
+    });
+    expect(body.data).toEqual(
+      expected.map((value, index) => ({
+        index,
+        object: "score",
+        score: expect.closeTo(value, 2),
+      })),
+    );
+  });
+
+  test("the texts of two lists with each other", async () => {
+    const { body } = await score({ text_1: [query, "rain"], text_2: ["sat", "a dog"] }, "/score");
+    const pairs = [bert.pairTokens(query, "sat"), bert.pairTokens("rain", "a dog")];
+    expect(body.data.map((one: { score: number }) => one.score)).toEqual(
+      pairs.map((tokens) => expect.closeTo(bert.score(tokens), 2)),
+    );
+    expect(body.usage.total_tokens).toBe(pairs.flat().length);
+  });
+
+  test.each([
+    [{ text_2: "a" }, "text_1"],
+    [{ text_1: query, text_2: [] }, "text_2"],
+    [{ text_1: ["a", "b"], text_2: ["a", "b", "c"] }, "text_2"],
+    [{ text_1: ["a", "b"], text_2: ["a", "x ".repeat(2000)] }, "text_2[1]"],
+  ])("%j is a 400", async (body, param) => {
+    expect(await score(body)).toMatchObject({ status: 400, body: { error: { param } } });
+  });
 });
 
 test("objects, top_n and the documents in the answer", async () => {

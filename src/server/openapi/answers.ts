@@ -181,6 +181,7 @@ export const nativeCompletion = oneOf(nativeAnswer, list(nativeAnswer));
 
 export const ranking = oneOf(
   answer({
+    id: string,
     model: string,
     object: constant("list"),
     usage: answer({ prompt_tokens: whole, total_tokens: whole }),
@@ -191,6 +192,14 @@ export const ranking = oneOf(
   // Of a request with `texts`.
   list(answer({ index: whole, score: real }, { text: string })),
 );
+export const scores = answer({
+  id: string,
+  object: constant("list"),
+  created: whole,
+  model: string,
+  data: list(answer({ index: whole, object: constant("score"), score: real })),
+  usage: answer({ prompt_tokens: whole, total_tokens: whole, completion_tokens: whole }),
+});
 export const embeddingList = answer({
   object: constant("list"),
   data: list(

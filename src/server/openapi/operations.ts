@@ -8,7 +8,7 @@ import { completionFields } from "../completions/fields.ts";
 import { infillFields, nativeCompletionFields } from "../completions/native-fields.ts";
 import { embeddingFields, nativeEmbeddingFields } from "../embeddings/fields.ts";
 import { messageFields } from "../messages/fields.ts";
-import { rerankFields } from "../rerank/fields.ts";
+import { rerankFields, scoreFields } from "../rerank/fields.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
 import * as answers from "./answers.ts";
 import * as apiAnswers from "./api-answers.ts";
@@ -97,6 +97,13 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /v1/rerank": rerank,
   "POST /v1/reranking": rerank,
+  "POST /v2/rerank": rerank,
+  "POST /v1/score": {
+    summary: "How well texts answer others, pair by pair, if a model that ranks is loaded.",
+    request: scoreFields,
+    example: { text_1: "Where is the key?", text_2: ["Under the mat.", "It rains."] },
+    answer: answers.scores,
+  },
   "POST /tokenize": {
     summary: "A text as tokens.",
     request: tokenizeFields,

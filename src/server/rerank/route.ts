@@ -1,39 +1,34 @@
 /** POST /v1/rerank, as Jina, Cohere and llama-server have it; with `texts` as text-embeddings-inference. */
 
+import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
+import type { ServedReranker } from "../services.ts";
 import { rerankFields } from "./fields.ts";
 
-/** llama-server has these, with and without /v1. */
-const rerankPaths = ["/v1/rerank", "/v1/reranking"];
+/** llama-server has the first two, with and without /v1; Cohere's newer clients ask at the last. */
+const rerankPaths = ["/v1/rerank", "/v1/reranking", "/v2/rerank"];
 
 export function rerankRoutes(context: RouteContext): RouteOptions[] {
   return rerankPaths.map((url) => rerankRoute(url, context));
 }
 
-function rerankRoute(url: string, { services, active, warnings }: RouteContext): RouteOptions {
-  const { reranker } = services;
+function rerankRoute(url: string, context: RouteContext): RouteOptions {
+  const { active, warnings } = context;
   return {
     method: "POST",
     url,
     handler: async ({ body }, reply) => {
-      if (reranker === undefined)
-        throw new FermataError(
-          "unsupported_value",
-          `"model" ranks nothing: ${services.model.id} generates text. Start the server with --rerank-model FILE.`,
-          { param: "model" },
-        );
       const { warn } = warnings;
       const example = 'Send {"query": "…", "documents": ["…"]}';
       const request = readBody(rerankFields, body, { warn }, example);
-      const { query, texts, model } = request;
+      const reranker = openReranker(context, request.model);
+      const { query, texts } = request;
       const documents = texts ?? request.documents?.map(textOf);
       if (documents === undefined)
         throw fieldError("missing_field", "documents", "is missing", example);
-      if (model !== undefined && model !== reranker.id)
-        warn(`model=${model}`, `names a model that does not rank here; ${reranker.id} answers`);
       const signal = active.signalFor(reply);
       const { scores, tokenCount } = await reranker.rank(query, documents, signal);
       const best = scores
@@ -47,6 +42,7 @@ function rerankRoute(url: string, { services, active, warnings }: RouteContext):
           ...(request.return_text ? { text: texts[index] } : {}),
         }));
       return {
+        id: `rerank-${randomBytes(12).toString("hex")}`,
         model: reranker.id,
         object: "list",
         usage: { prompt_tokens: tokenCount, total_tokens: tokenCount },
@@ -58,6 +54,24 @@ function rerankRoute(url: string, { services, active, warnings }: RouteContext):
       };
     },
   };
+}
+
+/** @param wanted the model of the request @throws FermataError unsupported_value: none ranks */
+export function openReranker(
+  { services: { reranker, model }, warnings }: Pick<RouteContext, "services" | "warnings">,
+  wanted: string | undefined,
+): ServedReranker {
+  if (reranker === undefined)
+    throw new FermataError(
+      "unsupported_value",
+      `"model" ranks nothing: ${model.id} generates text. Start the server with --rerank-model FILE.`,
+      { param: "model" },
+    );
+  if (wanted !== undefined && wanted !== reranker.id) {
+    const { id } = reranker;
+    warnings.warn(`model=${wanted}`, `names a model that does not rank here; ${id} answers`);
+  }
+  return reranker;
 }
 
 function textOf(document: string | { text?: string | undefined }, index: number): string {

@@ -13,7 +13,7 @@ import {
   generateFields,
   oneEmbeddingFields,
 } from "../../../src/server/ollama/fields.ts";
-import { rerankFields } from "../../../src/server/rerank/fields.ts";
+import { rerankFields, scoreFields } from "../../../src/server/rerank/fields.ts";
 import { responseFields } from "../../../src/server/responses/fields.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
@@ -50,6 +50,7 @@ const others: DocumentedTable[] = Object.entries({
   "POST /infill": infillFields,
   "POST /embedding": nativeEmbeddingFields,
   "POST /v1/rerank": rerankFields,
+  "POST /v1/score": scoreFields,
   "POST /v1/messages": messageFields,
   "POST /api/chat": chatFields,
   "POST /api/generate": generateFields,

@@ -1,0 +1,54 @@
+/** POST /v1/score, as vLLM has it: how well texts answer others, pair by pair. */
+
+import { randomBytes } from "node:crypto";
+import type { RouteOptions } from "fastify";
+import { fieldError, readBody } from "../body/field.ts";
+import type { RouteContext } from "../context.ts";
+import { scoreFields } from "./fields.ts";
+import { openReranker } from "./route.ts";
+
+export function scoreRoute(context: RouteContext): RouteOptions {
+  const { active, warnings } = context;
+  return {
+    method: "POST",
+    url: "/v1/score",
+    handler: async ({ body }, reply) => {
+      const { warn } = warnings;
+      const example = 'Send {"text_1": "…", "text_2": ["…"]}';
+      const given = readBody(scoreFields, body, { warn }, example);
+      const reranker = openReranker(context, given.model);
+      const { text_1: first, text_2: second } = given;
+      const signal = active.signalFor(reply);
+      const scores: number[] = [];
+      let tokens = 0;
+      for (const { query, documents } of pairsOf(first, second)) {
+        const done = scores.length;
+        const nameOf = (index: number): string => `text_2[${done + index}]`;
+        const ranking = await reranker.rank(query, documents, signal, nameOf);
+        scores.push(...ranking.scores);
+        tokens += ranking.tokenCount;
+      }
+      return {
+        id: `score-${randomBytes(12).toString("hex")}`,
+        object: "list",
+        created: Math.floor(Date.now() / 1000),
+        model: reranker.id,
+        data: scores.map((score, index) => ({ index, object: "score", score })),
+        usage: { prompt_tokens: tokens, total_tokens: tokens, completion_tokens: 0 },
+      };
+    },
+  };
+}
+
+/** One text with each of the others, or the texts of two lists with each other. @throws FermataError invalid_value */
+function pairsOf(
+  first: readonly string[],
+  second: readonly string[],
+): { query: string; documents: string[] }[] {
+  if (first.length === 1) return [{ query: first[0]!, documents: [...second] }];
+  if (first.length === second.length)
+    return first.map((query, index) => ({ query, documents: [second[index]!] }));
+  const problem = `has ${second.length} texts, and text_1 has ${first.length}`;
+  const remedy = "Send as many, or one text_1";
+  throw fieldError("invalid_value", "text_2", problem, remedy);
+}
