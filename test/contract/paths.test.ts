@@ -100,13 +100,19 @@ describe("a path that is not there", () => {
       expect(message).toContain(path);
   });
 
-  test.each(["/api/pull", "/api/create", "/api/blobs/sha256:00"])(
-    "%s, which Ollama has, is told as Ollama's clients read it",
-    async (url) => {
-      const response = await createWorld().app.inject({ method: "POST", url, payload: {} });
+  test.each([
+    ["POST", "/api/pull"],
+    ["POST", "/api/create"],
+    ["POST", "/api/blobs/sha256:00"],
+    ["DELETE", "/api/delete"],
+  ] as const)(
+    "%s %s, which Ollama has, is told as Ollama's clients read it",
+    async (method, url) => {
+      const response = await createWorld().app.inject({ method, url, payload: {} });
+      const error = `There is no ${method} ${url}. Models are files here: fetch one with fermata pull, `;
       expect([response.statusCode, response.json()]).toMatchObject([
         404,
-        { error: expect.stringContaining(`There is no POST ${url}.`), code: "not_found" },
+        { error: expect.stringContaining(error), code: "not_found" },
       ]);
     },
   );

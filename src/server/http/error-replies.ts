@@ -2,6 +2,7 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError, type ErrorCode } from "../../errors.ts";
+import { changesModels } from "./route-paths.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -172,13 +173,12 @@ export function ollamaErrorBody({ message, code, param }: FermataError): OllamaE
 /** Whose shape a route's errors have. Undefined: OpenAI's. */
 export type ErrorWire = "anthropic" | "ollama" | undefined;
 
-/** Endpoints of other wires that are absent here. Their clients read the errors all the same. */
-const absentOfOllama = /^\/api\/(pull|push|create|copy|delete|blobs)\b/u;
+/** Absent here, as `changesModels` are. Their clients read the errors all the same. */
 const absentOfAnthropic = /^(\/v1)?\/messages\//u;
 
 function wireOf({ routeOptions, is404, originalUrl }: FastifyRequest): ErrorWire {
   if (!is404) return routeOptions.config?.wire;
-  if (absentOfOllama.test(originalUrl)) return "ollama";
+  if (changesModels.test(originalUrl)) return "ollama";
   return absentOfAnthropic.test(originalUrl) ? "anthropic" : undefined;
 }
 
