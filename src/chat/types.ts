@@ -92,6 +92,8 @@ export interface ChatRequest {
   prefill?: string | undefined;
   /** The prompt ends with the opening of the assistant's turn. Default true. */
   openTurn?: boolean | undefined;
+  /** In front of the prompt, a history that no messages stand for. The answer is not remembered for splices then. */
+  leadingTokens?: Int32Array | undefined;
   /** Called at the end of each turn that may have calls. */
   logger?: ToolLogger | undefined;
   /** The messages end with the results of a round that an earlier process held. Null: its tokens are not known. */
@@ -118,7 +120,7 @@ export interface HeldTurn {
 /** The prompt of an answer. */
 export type PromptRequest = Pick<
   ChatRequest,
-  "messages" | "tools" | "templateVariables" | "owner" | "prefill" | "openTurn"
+  "messages" | "tools" | "templateVariables" | "owner" | "prefill" | "openTurn" | "leadingTokens"
 >;
 
 /** Natural logarithms from the model's own logits; may be minus infinity. */

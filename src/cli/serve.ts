@@ -241,7 +241,8 @@ async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undef
   const { embeddingModel: modelPath, threads, pooling } = config;
   if (modelPath === undefined) return undefined;
   const embedder = await Embedder.load({ modelPath, threads, pooling });
-  return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
+  const id = basename(modelPath, ".gguf");
+  return Object.assign(embedder, { id, file: modelFile(modelPath, id) });
 }
 
 async function loadReranker(config: ServeConfig): Promise<ServedReranker | undefined> {

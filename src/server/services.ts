@@ -20,6 +20,7 @@ import type { Crashes } from "./http/quarantine.ts";
 import type { BranchStore, ResponseStore, SharedStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import type { ModelPool } from "../models/model-pool.ts";
+import type { ModelFile } from "../models/types.ts";
 import type { Approvals } from "../tools/approvals.ts";
 import type { CallAudit } from "../tools/call-audit.ts";
 
@@ -50,6 +51,8 @@ export interface LoadedModel extends Pick<ServerServices, "chat" | "engine" | "m
 export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {
   /** File name without `.gguf`. */
   id: string;
+  /** For lists; undefined: it is in none. */
+  file?: Pick<ModelFile, "bytes" | "created" | "describe"> | undefined;
 }
 
 export interface ServedReranker extends Pick<Reranker, "rank"> {

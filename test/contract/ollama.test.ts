@@ -21,7 +21,7 @@ const tools = [
 ];
 const counts = {
   total_duration: expect.any(Number),
-  load_duration: 0,
+  load_duration: expect.any(Number),
   // With the tokens of tool results.
   prompt_eval_count: 25,
   prompt_eval_duration: expect.any(Number),
@@ -232,6 +232,8 @@ test("a prompt is put into the template, unless it is raw", async () => {
     response: "Hello.",
     done: true,
     done_reason: "stop",
+    // Of the prompt; the script draws no tokens.
+    context: [5, 6, 7],
     ...counts,
   });
   expect(world.chat.requests[0]?.messages).toEqual([
@@ -295,16 +297,44 @@ test("models: the list, the loaded one, and what it can do", async () => {
       quantization_level: "Q4_K_M",
     },
   };
-  expect(await get("/api/tags")).toEqual({ models: [listed] });
+  const capabilities = ["completion", "tools", "thinking"];
+  expect(await get("/api/tags")).toEqual({ models: [{ ...listed, capabilities }] });
   expect(await get("/api/ps")).toMatchObject({ models: [{ ...listed, context_length: 1000 }] });
   const shown = await post(world, "/api/show", { model: "tiny:latest" });
   expect(shown.json()).toMatchObject({
-    capabilities: ["completion", "tools", "thinking"],
+    capabilities,
     model_info: { "general.architecture": "llama", "llama.context_length": 1000 },
   });
+  const byOldName = await post(world, "/api/show", { model: "", name: "tiny" });
+  expect(byOldName.json()).toEqual(shown.json());
+  expect((await post(world, "/api/show", { model: "" })).json()).toMatchObject({ param: "model" });
   const missing = await post(world, "/api/show", { model: "gpt" });
   expect(missing.statusCode).toBe(404);
   expect(missing.json()).toMatchObject({ error: "model 'gpt' not found", code: "not_found" });
+});
+
+test("the model for vectors is in the lists, too", async () => {
+  const header = {
+    architecture: "bert",
+    quantization: "F16",
+    trainedContext: 512,
+    chatTemplate: null,
+  };
+  const file = { bytes: 70, created: 1_700_000_000, describe: () => header };
+  const world = createWorld({ embedder: { ...fakeEmbedder, file } });
+  const listed = async (url: string) => (await world.app.inject({ url })).json().models[1];
+  const details = { format: "gguf", family: "bert", quantization_level: "F16" };
+  const entry = { name: "vectors:latest", size: 70, details };
+  expect(await listed("/api/tags")).toMatchObject({ ...entry, capabilities: ["embedding"] });
+  expect(await listed("/api/ps")).toMatchObject({ ...entry, context_length: 512 });
+  for (const model of ["vectors", "vectors:latest"])
+    expect((await post(world, "/api/show", { model })).json()).toMatchObject({
+      details,
+      capabilities: ["embedding"],
+      model_info: { "bert.context_length": 512, "bert.embedding_length": 8 },
+    });
+  const unlisted = createWorld({ embedder: fakeEmbedder });
+  expect((await unlisted.app.inject({ url: "/api/tags" })).json().models).toHaveLength(1);
 });
 
 test("embeddings of a list", async () => {
@@ -394,7 +424,6 @@ test.each(bad)("%j is a 400 in Ollama's shape", async (body, param) => {
 });
 
 test.each([
-  ["context", [1], "/api/chat"],
   ["template", "{{ .Prompt }}", '"raw"'],
   ["suffix", "b", "/v1/completions"],
 ])("%s of /api/generate is a 400 that names the way here", async (param, value, way) => {

@@ -208,7 +208,7 @@ test("who only looks loads no model: without a name it is told of the one that w
   expect((await get("/props?model=small")).model_alias).toBe("small");
 });
 
-test("load_duration of Ollama's answers is the wait for the model, and 0 once it is there", async () => {
+test("load_duration of Ollama's answers is the wait for the model, and a moment once it is there", async () => {
   await post("/v1/models/unload", { model: "twin" });
   const asked = { model: "twin", prompt: "Hi", stream: false, options: { num_predict: 2 } };
   const first = (await post("/api/generate", asked)).body;

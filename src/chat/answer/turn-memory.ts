@@ -24,8 +24,9 @@ export function rememberRound(
   }: { round: Round; tokens: readonly number[]; endsWithToken: boolean },
 ): HeldTurn | undefined {
   const { rendering, before, calls, isWhole } = round;
+  if (!isWhole || first.leadingCount > 0) return undefined;
   // A probe's rendering is none that messages have.
-  if (!isWhole || before.some(({ role }) => role === "sentinel")) return undefined;
+  if (before.some(({ role }) => role === "sentinel")) return undefined;
   const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
   const record = { prompt: rendering, messageCount: before.length, turn };
   prompts.turns.add(scope, { ...record, tokens: Int32Array.from(tokens) });

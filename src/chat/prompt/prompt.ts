@@ -26,6 +26,8 @@ export interface Prompt {
   /** The messages of `rendering`. */
   messages: readonly ChatMessage[];
   spliced: boolean;
+  /** So many tokens come first that `rendering` does not stand for. */
+  leadingCount: number;
 }
 
 export interface PromptBuilderOptions {
@@ -35,6 +37,8 @@ export interface PromptBuilderOptions {
   reasoning?: ReasoningDefault | undefined;
   spliceBytes: number;
 }
+
+const noTokens = new Int32Array(0);
 
 /** What of a request goes into every rendering of it. */
 export type RenderScope = Pick<ChatRequest, "tools" | "templateVariables">;
@@ -87,15 +91,17 @@ export class PromptBuilder {
   /** @throws as `build`, of the length only if there are more messages than the context has tokens */
   async buildOfAnyLength(request: PromptRequest): Promise<Prompt> {
     this.#checkCount(request.messages);
-    const { messages, openTurn = true } = request;
-    const spliced = openTurn ? await this.#splice(request) : null;
+    const { messages, openTurn = true, leadingTokens = noTokens } = request;
+    const isLed = leadingTokens.length > 0;
+    const spliced = openTurn && !isLed ? await this.#splice(request) : null;
     const bare = spliced ?? (await this.render(messages, request, openTurn));
-    return request.prefill ? await this.#begin(bare, request.prefill) : bare;
+    const begun = request.prefill ? await this.#begin(bare, request.prefill) : bare;
+    return isLed ? this.#lead(leadingTokens, begun) : begun;
   }
 
-  /** Where other prompts may leave `prompt`, which was built from `scope`; null where the model needs no marks. */
+  /** Where other prompts may leave `prompt`, which was built from `scope`; null where the model or the prompt has no marks. */
   async marksOf(prompt: Prompt, scope: RenderScope): Promise<PromptMarks | null> {
-    if (this.#marks === null) return null;
+    if (this.#marks === null || prompt.leadingCount > 0) return null;
     return await this.#marks.find(prompt, (messages, generationPrompt) =>
       this.#tryRender(messages, scope, generationPrompt),
     );
@@ -113,7 +119,7 @@ export class PromptBuilder {
       rendering.marks.guard,
       this.#engine.model.addBos,
     );
-    return { tokens, rendering, messages, spliced: false };
+    return { tokens, rendering, messages, spliced: false, leadingCount: 0 };
   }
 
   /**
@@ -139,10 +145,15 @@ export class PromptBuilder {
     this.#checkPrefill(prompt.rendering);
     const { text, guard } = this.template.guardContent(words);
     const begun = await this.#engine.tokenize(text, guard, false);
-    const tokens = new Int32Array(prompt.tokens.length + begun.length);
-    tokens.set(prompt.tokens);
-    tokens.set(begun, prompt.tokens.length);
-    return { ...prompt, tokens };
+    return { ...prompt, tokens: joined(prompt.tokens, begun) };
+  }
+
+  /** The prompt behind the tokens of a history. Only the first of them begins a text. */
+  #lead(history: Int32Array, prompt: Prompt): Prompt {
+    const { bosToken } = this.#engine.model;
+    const begins = bosToken !== "" && this.#specials.get(prompt.tokens[0] ?? -1) === bosToken;
+    const tokens = joined(history, begins ? prompt.tokens.subarray(1) : prompt.tokens);
+    return { ...prompt, tokens, leadingCount: history.length };
   }
 
   #checkPrefill({ reasoning }: Rendering): void {
@@ -206,10 +217,8 @@ export class PromptBuilder {
     const known =
       keepPending || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
     const added = await this.#engine.tokenize(text, suffix.guard, false);
-    const tokens = new Int32Array(known.length + added.length);
-    tokens.set(known);
-    tokens.set(added, known.length);
-    return { tokens, rendering: suffix.rendering, messages, spliced: true };
+    const tokens = joined(known, added);
+    return { tokens, rendering: suffix.rendering, messages, spliced: true, leadingCount: 0 };
   }
 
   /**
@@ -317,6 +326,13 @@ export function openTemplate(
   const { syntax } = generic;
   const template = new ChatTemplate(source, model, reasoning, { syntax, reasoningByDefault });
   return { template, format: template.hasToolSection ? found : generic, reasoning };
+}
+
+function joined(first: Int32Array, second: Int32Array): Int32Array {
+  const tokens = new Int32Array(first.length + second.length);
+  tokens.set(first);
+  tokens.set(second, first.length);
+  return tokens;
 }
 
 function tooLong(contextSize: number, problem: string, size?: PromptSize): FermataError {

@@ -7,6 +7,7 @@ import type { RunEvent } from "../../tools/types.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";
 import { ollamaErrorBody } from "../http/error-replies.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
+import type { TokenRecord } from "../answer/token-record.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 
@@ -24,9 +25,13 @@ export type Format = "chat" | "generate";
 
 type Line = Record<string, unknown>;
 
-interface Timing {
-  /** The request waited so long for its model before the answer began. */
+interface AnswerOptions {
+  /** The request waited so long for its model to be in memory. */
   loadMilliseconds?: number | undefined;
+  /** By `clock`, when the model was there. Until the answer begins, the request is read. */
+  arrivedAt?: number;
+  /** Gets the tokens of prompt and answer; none: they are not told. */
+  record?: TokenRecord;
   /** Milliseconds. */
   clock?: () => number;
 }
@@ -40,19 +45,26 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
   readonly #collector = new AnswerCollector();
   readonly #startedAt: number;
   readonly #loadMilliseconds: number;
+  readonly #record: TokenRecord | undefined;
   #firstAt: number | null = null;
   #callsTold = 0;
 
   constructor(
     model: string,
     format: Format,
-    { loadMilliseconds = 0, clock = () => performance.now() }: Timing = {},
+    {
+      loadMilliseconds = 0,
+      arrivedAt,
+      record,
+      clock = () => performance.now(),
+    }: AnswerOptions = {},
   ) {
     this.#model = model;
     this.#format = format;
     this.#clock = clock;
     this.#startedAt = clock();
-    this.#loadMilliseconds = loadMilliseconds;
+    this.#loadMilliseconds = loadMilliseconds + this.#startedAt - (arrivedAt ?? this.#startedAt);
+    this.#record = record;
   }
 
   opening(): SseMessage[] {
@@ -123,6 +135,13 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     };
   }
 
+  /** What the next request sends as `context`. A limit of 0 draws a token that is none of the answer's. */
+  #context(generatedTokens: number): { context?: number[] } {
+    if (this.#record === undefined || this.#record.prompt.length === 0) return {};
+    const { prompt, generated } = this.#record;
+    return { context: generatedTokens === 0 ? [...prompt] : [...prompt, ...generated] };
+  }
+
   #end(part: Part): Line {
     const { finish } = this.#collector.answer();
     const { promptTokens, resumedTokens, generatedTokens } = finish.usage;
@@ -132,6 +151,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
       ...this.#said(part),
       done: true,
       done_reason: finish.reason === "length" ? "length" : "stop",
+      ...this.#context(generatedTokens),
       total_duration: nanoseconds(this.#loadMilliseconds + now - this.#startedAt),
       load_duration: nanoseconds(this.#loadMilliseconds),
       prompt_eval_count: promptTokens + resumedTokens,

@@ -14,12 +14,12 @@ import {
 import { isJsonObject } from "../../json.ts";
 import { stopField, samplingFields, topLogprobs } from "../body/generation.ts";
 import { toolsField } from "../body/tools.ts";
+import { tokenIds } from "../body/prompt-inputs.ts";
 import { boolean, either, integer, list, mapped, object, text } from "../body/values.ts";
 import { imagesField, messagesField } from "./messages.ts";
 
 const quietly = (): boolean => true;
 const isEmptyText = (value: unknown): boolean => value === "";
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 const modelName = text({ min: 1, remedy: "Send a model's name" });
 const modelField = optional(
@@ -127,16 +127,18 @@ export const generateFields = {
     'Send "raw": true with a prompt that is rendered, or start with --chat-template',
     isEmptyText,
   ),
-  context: refused(
-    "is a history in tokens, which was replaced",
-    "Send messages to /api/chat",
-    isEmptyList,
+  context: optional(
+    tokenIds(0),
+    "the tokens that an earlier answer had under `context`: they come before the prompt. Tools of MCP servers have no part in such an answer",
   ),
 } satisfies FieldTable;
 
+const maybeName = text({ remedy: "Send a model's name" });
+
+/** Ollama's own client always sends `model`, empty where it is asked by the old name. */
 export const showFields = {
-  model: optional(modelName, "one that /api/tags lists"),
-  name: optional(modelName, "the same under its old name"),
+  model: optional(maybeName, "one that /api/tags lists", ""),
+  name: optional(maybeName, "the same under its old name", ""),
   verbose: ignored("has no effect", quietly),
 } satisfies FieldTable;
 

@@ -12,7 +12,7 @@ import {
   type ListServices,
   modifiedAt,
 } from "../answer/model-list.ts";
-import { agentCalled, latestTag } from "../answer/target.ts";
+import { agentCalled, calledName, latestTag } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
@@ -22,7 +22,7 @@ const version = "0.12.6";
 /** A model that stays loaded. */
 const never = "9999-12-31T23:59:59Z";
 
-type Services = ListServices & Pick<ServerServices, "agents">;
+type Services = ListServices & Pick<ServerServices, "agents" | "embedder">;
 
 export function ollamaModelRoutes(services: Services): RouteOptions[] {
   const get = (url: string, handler: () => object): RouteOptions => ({
@@ -32,20 +32,26 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
     handler: async () => handler(),
   });
   const agentNames = (): readonly string[] => services.agents?.names() ?? [];
+  const embedders = embeddingModels(services);
   return [
     get("/api/version", () => ({ version })),
     get("/api/tags", () => {
-      const known = knownModels(services);
-      const listed = known.flatMap((model) =>
-        model.names.map((name) => listedModel(name + latestTag, model)),
-      );
+      const listed = (name: string, model: KnownModel): object => ({
+        ...listedModel(name + latestTag, model),
+        capabilities: capabilitiesOf(model),
+      });
       const own = knownModel("default", services)!;
-      return {
-        models: [...listed, ...agentNames().map((name) => listedModel(name + latestTag, own))],
-      };
+      const models = knownModels(services).flatMap((model) =>
+        model.names.map((name) => listed(name, model)),
+      );
+      const agents = agentNames().map((name) => listed(name, own));
+      return { models: [...models, ...embedders.map(({ entry }) => entry), ...agents] };
     }),
     get("/api/ps", () => ({
-      models: knownModels(services).flatMap((model) => inMemory(model)),
+      models: [
+        ...knownModels(services).flatMap((model) => inMemory(model)),
+        ...embedders.map(({ running }) => running),
+      ],
     })),
     {
       method: "POST",
@@ -54,9 +60,13 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
       handler: async ({ body }) => {
         const reading = { warn: () => {} };
         const given = readBody(showFields, body, reading, 'Send {"model": "…"}');
-        const wanted = given.model ?? given.name;
-        if (wanted === undefined)
+        const wanted = given.model || given.name;
+        if (wanted === "")
           throw fieldError("missing_field", "model", "is missing", "Send a model's name");
+        const embedding = embedders.find(
+          ({ id }) => calledName(wanted, (one) => one === id) === id,
+        );
+        if (embedding !== undefined) return embedding.shown;
         const isAgent = agentCalled(wanted, services) !== undefined;
         const known = knownModel(isAgent ? "default" : wanted, services);
         if (known === null)
@@ -67,20 +77,45 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
   ];
 }
 
-function inMemory(known: KnownModel): object[] {
-  const { loaded, names, leavesAt } = known;
-  if (loaded === null) return [];
-  return [
-    {
-      ...listedModel(names[0] + latestTag, known),
-      expires_at: leavesAt === null ? never : new Date(leavesAt).toISOString(),
-      size_vram: 0,
-      context_length: loaded.model.contextSize,
-    },
-  ];
+/** The model for vectors, in the words of the list, of what is loaded and of what it is; none or one. */
+function embeddingModels({ embedder }: Services) {
+  if (embedder?.file === undefined) return [];
+  const { id, file, dimensions } = embedder;
+  const { bytes, created } = file;
+  const at = { state: "loaded", progress: 1, uses: 0, leavesAt: null, isPinned: true } as const;
+  const header = file.describe();
+  const known: KnownModel = {
+    names: [id],
+    created,
+    bytes,
+    ...at,
+    loaded: null,
+    header: () => header,
+  };
+  const capabilities = ["embedding"];
+  const entry = { ...listedModel(id + latestTag, known), capabilities };
+  const running = loadedEntry(known, header?.trainedContext ?? 0);
+  const whole = shown(known);
+  const length = { [`${header?.architecture ?? ""}.embedding_length`]: dimensions };
+  const model_info = { ...whole.model_info, ...length };
+  return [{ id, entry, running, shown: { ...whole, model_info, capabilities } }];
 }
 
-function shown(known: KnownModel): object {
+function inMemory(known: KnownModel): object[] {
+  return known.loaded === null ? [] : [loadedEntry(known, known.loaded.model.contextSize)];
+}
+
+function loadedEntry(known: KnownModel, contextLength: number): object {
+  const { names, leavesAt } = known;
+  return {
+    ...listedModel(names[0] + latestTag, known),
+    expires_at: leavesAt === null ? never : new Date(leavesAt).toISOString(),
+    size_vram: 0,
+    context_length: contextLength,
+  };
+}
+
+function shown(known: KnownModel) {
   const { loaded } = known;
   const header = loaded === null ? known.header() : null;
   const architecture = loaded?.engine.model.architecture ?? header?.architecture ?? "";

@@ -3,7 +3,7 @@
 import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { fieldError, readBody, readBodyInParts, type ValuesOf } from "../body/field.ts";
+import { fieldError, readBodyInParts, type ValuesOf } from "../body/field.ts";
 import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
 import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import type { Parts } from "../../parts.ts";
@@ -13,6 +13,8 @@ import { chatFields, generateFields } from "./fields.ts";
 export interface OllamaRequest {
   /** Without messages nothing is generated. */
   conversation: Conversation;
+  /** What was said before it. */
+  leadingTokens?: Int32Array | undefined;
   /** Null: not given. An empty list is not given, either: Ollama's clients always send one. */
   tools: ToolDefinition[] | null;
   document: DocumentFormat | undefined;
@@ -52,13 +54,17 @@ export interface GenerateRequest extends OllamaRequest {
 }
 
 /** @throws as `parseChatInParts` */
-export function parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn): GenerateRequest {
-  const given = readBody(generateFields, body, { warn }, 'Send {"model": "…", "prompt": "…"}');
-  const { prompt, system, raw } = given;
-  if (raw && system !== "") {
-    const remedy = "Put it into the prompt, or leave out raw";
-    throw fieldError("invalid_value", "system", "has no place in a raw prompt", remedy);
-  }
+export function* parseGenerateInParts(
+  body: unknown,
+  limits: SamplingLimits,
+  warn: Warn,
+): Parts<GenerateRequest> {
+  const reading = { warn, vocabularySize: limits.vocabularySize };
+  const example = 'Send {"model": "…", "prompt": "…"}';
+  const given = yield* readBodyInParts(generateFields, body, reading, example);
+  const { prompt, system, raw, context } = given;
+  if (raw && system !== "") throw notRaw("system");
+  if (raw && context?.length) throw notRaw("context");
   const messages = [
     ...(system === "" ? [] : [{ role: "system" as const, content: system }]),
     { role: "user" as const, content: prompt },
@@ -66,10 +72,16 @@ export function parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn)
   return {
     ...answerOf(given, limits),
     conversation: { messages: prompt === "" ? [] : messages, prefill: "", openTurn: true },
-    tools: null,
+    leadingTokens: context,
+    tools: context?.length ? [] : null,
     prompt,
     raw,
   };
+}
+
+function notRaw(field: string): Error {
+  const remedy = "Put it into the prompt, or leave out raw";
+  return fieldError("invalid_value", field, "has no place in a raw prompt", remedy);
 }
 
 type Given = Omit<ValuesOf<typeof chatFields>, "messages" | "tools">;

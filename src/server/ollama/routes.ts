@@ -2,12 +2,14 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { compileText } from "../../chat/answer/text-grammar.ts";
+import type { ChatRequest } from "../../chat/types.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
 import { resolveTarget, wantedModel, type Target, resolveToolMode } from "../answer/target.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import { runText } from "../answer/text-run.ts";
+import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { guidanceOf } from "../body/guidance.ts";
 import type { RouteContext } from "../context.ts";
@@ -23,7 +25,7 @@ import { nameOfModel } from "../answer/model-use.ts";
 import type { ModelRoute } from "../model-routes.ts";
 import {
   parseChatInParts,
-  parseGenerate,
+  parseGenerateInParts,
   type GenerateRequest,
   type OllamaRequest,
 } from "./request.ts";
@@ -40,11 +42,12 @@ function chatRoute(context: RouteContext): ModelRoute {
     config: { wire: "ollama" },
     withoutModel: async ({ body }) => unloaded(body, "messages", "chat", context),
     handler: async (request, reply) => {
+      const arrivedAt = performance.now();
       const target = targetOf(request, context);
       const body = await finishInTurns(
         parseChatInParts(request.body, target, context.warnings.warn),
       );
-      const answer = new OllamaAnswer(target.id, "chat", context);
+      const answer = new OllamaAnswer(target.id, "chat", { ...context, arrivedAt });
       if (body.conversation.messages.length === 0)
         return answer.withoutText(becomes(request, context));
       return await respond(answer, body, runConversation(body, target, request, context), {
@@ -64,13 +67,17 @@ function generateRoute(context: RouteContext): ModelRoute {
     config: { wire: "ollama" },
     withoutModel: async ({ body }) => unloaded(body, "prompt", "generate", context),
     handler: async (request, reply) => {
+      const arrivedAt = performance.now();
       const target = targetOf(request, context);
-      const body = parseGenerate(request.body, target, context.warnings.warn);
-      const answer = new OllamaAnswer(target.id, "generate", context);
+      const body = await finishInTurns(
+        parseGenerateInParts(request.body, target, context.warnings.warn),
+      );
+      const record = new TokenRecord();
+      const answer = new OllamaAnswer(target.id, "generate", { ...context, arrivedAt, record });
       if (body.prompt === "") return answer.withoutText(becomes(request, context));
       const run = body.raw
         ? runRaw(body, request, context)
-        : runConversation(body, target, request, context);
+        : runConversation(body, target, request, context, record);
       return await respond(answer, body, run, { request, reply, context });
     },
   };
@@ -103,14 +110,17 @@ function targetOf({ body }: FastifyRequest, context: RouteContext): Target {
   return resolveTarget(wantedModel(body), context);
 }
 
+/** @param record gets the tokens, unless tools run here: those of their results are not told */
 function runConversation(
   body: OllamaRequest,
   target: Target,
   request: FastifyRequest,
   context: RouteContext,
+  record?: TokenRecord,
 ): Run {
   const startedAt = performance.now();
   const { tools, templateVariables, sampling, stop, maxTokens, document, topLogprobs } = body;
+  const { leadingTokens } = body;
   const { messages, prefill, openTurn } = body.conversation;
   const toolChoice = { mode: "auto" as const };
   const owner = requestOwner(request);
@@ -120,6 +130,7 @@ function runConversation(
     messages: target.instruct(messages),
     prefill,
     openTurn,
+    leadingTokens,
     templateVariables,
     sampling,
     stop,
@@ -127,11 +138,21 @@ function runConversation(
     topLogprobs,
     guidance: guidanceOf(toolChoice, { document, parallel: true, closeAtLimit: false }),
     owner,
+    ...(record === undefined || mode.kind === "internal" ? {} : recording(record)),
   };
   return (signal, preparation, sink) => {
     const answer = answerOf(request);
     const run = { ...context, target, answer, log: request.log, startedAt, history, preparation };
     return runRequest({ ...conversation, signal }, mode, run, sink);
+  };
+}
+
+function recording(record: TokenRecord): Pick<ChatRequest, "onPrompt" | "onTokens"> {
+  return {
+    onPrompt: (tokens) => {
+      record.prompt = tokens;
+    },
+    onTokens: (_, tokens) => tokens && record.add(tokens),
   };
 }
 

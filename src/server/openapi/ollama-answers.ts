@@ -5,7 +5,9 @@ import { answer, contentToken, listedModel, modelDetails, real, whole } from "./
 import { boolean, constant, list, object, string } from "./json-schema.ts";
 
 export const version = answer({ version: string });
-export const tags = answer({ models: list(answer(listedModel)) });
+export const tags = answer({
+  models: list(answer({ ...listedModel, capabilities: list(string) })),
+});
 export const loadedModels = answer({
   models: list(
     answer({ ...listedModel, expires_at: string, size_vram: whole, context_length: whole }),
@@ -42,7 +44,7 @@ function answered(content: Record<string, Schema>, others: Record<string, Schema
     {
       ...others,
       logprobs: list(contentToken),
-      done_reason: { type: "string", enum: ["stop", "length", "load"] },
+      done_reason: { type: "string", enum: ["stop", "length", "load", "unload"] },
       ...durations,
     },
   );
@@ -51,7 +53,7 @@ function answered(content: Record<string, Schema>, others: Record<string, Schema
 export const chat = answered({
   message: answer({ role: constant("assistant"), content: string }, said),
 });
-export const generated = answered({ response: string }, said);
+export const generated = answered({ response: string }, { ...said, context: list(whole) });
 export const embeddings = answer({
   model: string,
   embeddings: list(list(real)),

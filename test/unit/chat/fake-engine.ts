@@ -23,6 +23,8 @@ export interface ScriptedRound {
 export interface FakeEngineOptions {
   template: string;
   specials?: string[];
+  /** Default: the vocabulary has none. */
+  bosToken?: string;
   contextSize?: number;
   /** Default true. */
   cutsAnywhere?: boolean;
@@ -51,7 +53,7 @@ export class FakeEngine implements ChatEngine {
     ];
     this.model = {
       chatTemplate: options.template,
-      bosToken: "",
+      bosToken: options.bosToken ?? "",
       eosToken: "<|im_end|>",
       addBos: false,
       description: "fake 1B F16",
