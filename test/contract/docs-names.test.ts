@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { commandHelp } from "../../src/cli/help.ts";
 import { serveOptions } from "../../src/cli/options.ts";
-import { operations } from "../../src/server/openapi/operations.ts";
+import { operations } from "../../src/server/openapi/document.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 
 const root = join(import.meta.dirname, "../..");

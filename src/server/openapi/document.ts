@@ -10,8 +10,21 @@
 import type { RouteOptions } from "fastify";
 import { documentedPath } from "../http/route-paths.ts";
 import { schemaOf, type Schema } from "../body/field.ts";
-import type { Operation } from "./operation.ts";
-import { operations } from "./operations.ts";
+import { aboutOperations } from "./about.ts";
+import { apiOperations } from "./api.ts";
+import { generationOperations } from "./generation.ts";
+import { ollamaOperations } from "./ollama.ts";
+import { responseOperations } from "./responses.ts";
+import type { Operation } from "./words.ts";
+
+/** What is said of each route, by method and path. A route without an entry fails test/contract/openapi.test.ts. */
+export const operations: Readonly<Record<string, Operation>> = {
+  ...generationOperations,
+  ...ollamaOperations,
+  ...responseOperations,
+  ...apiOperations,
+  ...aboutOperations,
+};
 
 export interface OpenApiDocument {
   openapi: "3.1.0";
