@@ -1,18 +1,11 @@
 /** Texts to vectors, with a model and context of their own. */
 
 import { FermataError } from "../errors.ts";
-import type { EmbeddingPooling, NativeEmbedder } from "../native/addon-types.ts";
+import type { EmbeddingPooling } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
-import { loadNativeEmbedder } from "./load-embedder.ts";
-import { fromThrown } from "./native-errors.ts";
-import { physicalCores } from "./options.ts";
-import { Turns } from "./turns.ts";
+import { loadTextModel, TextModel, type TextModelOptions } from "./text-model.ts";
 
-export interface EmbedderOptions {
-  modelPath: string;
-  /** Default: number of physical cores. */
-  threads?: number | undefined;
-  gpuLayers?: number | undefined;
+export interface EmbedderOptions extends TextModelOptions {
   /** How a text's tokens become one vector. Default: as the file says. */
   pooling?: EmbeddingPooling | undefined;
 }
@@ -31,56 +24,28 @@ export interface EmbedOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A text is one pass over all its tokens, whose memory grows with their number. */
+/** A text is one pass over all its tokens. */
 const largestInput = 2048;
-const defaultInput = 512;
 
-/** Requests that may wait. */
-const maxWaiting = 64;
-
-/**
- * A model of its own, beside the engine's, that turns texts into vectors. It works on one text at a time, of each
- * request in turn.
- */
-export class Embedder {
-  readonly #native: NativeEmbedder;
-  readonly #turns = new Turns();
-  #waiting = 0;
-
-  /** For an embedder of the addon. Use {@link Embedder.load}. */
-  constructor(native: NativeEmbedder) {
-    this.#native = native;
-  }
-
+/** A model of its own, beside the engine's, that turns texts into vectors. */
+export class Embedder extends TextModel {
   /**
    * @throws FermataError model_not_found | model_invalid (it gives no embeddings, too) | out_of_memory | addon_missing
    */
-  static async load({
-    modelPath,
-    threads,
-    gpuLayers,
-    pooling,
-  }: EmbedderOptions): Promise<Embedder> {
-    const { trainedContext = defaultInput, positions = largestInput } = checkGguf(modelPath);
-    const native = await loadNativeEmbedder({
-      modelPath,
-      maxTokens: Math.min(trainedContext, positions, largestInput),
-      threads: threads ?? physicalCores(),
-      gpuLayers: gpuLayers ?? 0,
-      pooling: pooling ?? "",
-      ranks: false,
-    });
-    return new Embedder(native);
+  static async load(options: EmbedderOptions): Promise<Embedder> {
+    const kind = { pooling: options.pooling ?? "", ranks: false } as const;
+    const checked = checkGguf(options.modelPath);
+    return new Embedder(await loadTextModel(options, checked, largestInput, kind));
   }
 
   /** Numbers of a vector. */
   get dimensions(): number {
-    return this.#native.dimensions;
+    return this.native.dimensions;
   }
 
   /** Ids of tokens that inputs may have are below it. */
   get vocabularySize(): number {
-    return this.#native.vocabularySize;
+    return this.native.vocabularySize;
   }
 
   /**
@@ -92,17 +57,7 @@ export class Embedder {
     inputs: readonly (string | Int32Array)[],
     { truncate = false, signal }: EmbedOptions = {},
   ): Promise<Embeddings> {
-    if (this.#waiting >= maxWaiting)
-      throw new FermataError("queue_full", "Too many requests for embeddings are waiting.");
-    this.#waiting += 1;
-    try {
-      return await this.#embed(inputs, truncate, signal);
-    } catch (thrown) {
-      signal?.throwIfAborted();
-      throw fromThrown(thrown);
-    } finally {
-      this.#waiting -= 1;
-    }
+    return await this.request("embeddings", signal, () => this.#embed(inputs, truncate, signal));
   }
 
   async #embed(
@@ -111,11 +66,11 @@ export class Embedder {
     signal: AbortSignal | undefined,
   ): Promise<Embeddings> {
     const texts = inputs.filter((input) => typeof input === "string");
-    const [frame = new Int32Array(), ...tokenized] = await this.#turns.take(() =>
-      this.#native.tokenize(["", ...texts]),
+    const [frame = new Int32Array(), ...tokenized] = await this.turn(() =>
+      this.native.tokenize(["", ...texts]),
     );
     const whole = tokenized.values();
-    const { maxTokens } = this.#native;
+    const { maxTokens } = this.native;
     const tokens = inputs.map((input) => {
       if (typeof input !== "string") return input;
       const list = whole.next().value ?? new Int32Array();
@@ -125,13 +80,13 @@ export class Embedder {
     const vectors: Float32Array[] = [];
     for (const list of tokens) {
       signal?.throwIfAborted();
-      vectors.push(...(await this.#turns.take(() => this.#native.embed([list]))));
+      vectors.push(...(await this.turn(() => this.native.embed([list]))));
     }
     return { vectors, tokenCount: tokens.reduce((sum, list) => sum + list.length, 0) };
   }
 
   #checkLength(length: number, index: number): void {
-    const { maxTokens } = this.#native;
+    const { maxTokens } = this.native;
     const param = `input[${index}]`;
     if (length > maxTokens) {
       throw new FermataError(

@@ -10,7 +10,7 @@ import { type DeviceUse, deviceUse } from "./fit.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { awaitNative, callNative, fromThrown } from "./native-errors.ts";
 import { defaultMaxQueue } from "./options.ts";
-import { Turns } from "./turns.ts";
+import { Turns } from "../turns.ts";
 import type {
   CacheInfo,
   EngineOptions,

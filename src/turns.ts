@@ -1,4 +1,5 @@
-/** Runs work one after the other, so that it uses at most one of the few tokenizer threads. */
+/** Work that is done one after the other, whether the work before it has failed or not. */
+
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 
