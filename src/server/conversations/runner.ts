@@ -108,7 +108,6 @@ class ConversationRun extends LiveRun<NumberedEvent> {
 export class Runner {
   readonly #store: BranchStore;
   readonly #live = new LiveRuns<ConversationRun>();
-  readonly #queues = new Map<string, Promise<unknown>>();
 
   constructor(store: BranchStore) {
     this.#store = store;
@@ -139,22 +138,6 @@ export class Runner {
   /** Resolves when it has ended: to false, if it is not here. */
   async end(owner: string, runId: string, reason: FermataError): Promise<boolean> {
     return await this.#live.end(owner, runId, reason);
-  }
-
-  /**
-   * Prevents that two requests at the same time both find that nothing runs, or undo each other's settings.
-   * @param what they are about: those of the same wait for each other
-   */
-  async oneByOne<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#queues.get(what) ?? Promise.resolve();
-    const result = before.then(work, work);
-    const settled = result.catch(() => {});
-    this.#queues.set(what, settled);
-    try {
-      return await result;
-    } finally {
-      if (this.#queues.get(what) === settled) this.#queues.delete(what);
-    }
   }
 
   async start(

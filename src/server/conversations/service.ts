@@ -14,6 +14,7 @@ import type {
   NumberedEvent,
   SharedStore,
 } from "../../store/types.ts";
+import { TurnsOfEach } from "../../turns.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { cancelElsewhere, followStored } from "../answer/shared-runs.ts";
@@ -30,6 +31,8 @@ export class ConversationService {
   readonly #modelId: string;
   readonly #replica: string | undefined;
   readonly #runner: Runner;
+  /** Two requests at the same time must not both find that nothing runs, nor undo each other's settings. */
+  readonly #turns = new TurnsOfEach();
   readonly #shared: SharedStore | null;
   /** Of runs that begin once their model is in memory. */
   readonly #starting = new Set<{ conversationId: string; abort: AbortController }>();
@@ -96,7 +99,7 @@ export class ConversationService {
   async change(owner: string, id: string, patch: ConversationPatch): Promise<Conversation> {
     const { title, leafId, settings } = patch;
     // Not behind a run that starts: its model may take minutes to load.
-    return await this.#runner.oneByOne(`settings of ${id}`, async () => {
+    return await this.#turns.take(`settings of ${id}`, async () => {
       const conversation = await this.#find(owner, id);
       if (leafId !== undefined) checkLeaf(leafId, await this.#messages(owner, id));
       const change = { title, leafId, settings: { ...conversation.settings, ...settings } };
@@ -112,7 +115,7 @@ export class ConversationService {
     for (const { conversationId, abort } of this.#starting)
       if (conversationId === id) abort.abort(reason);
     // A run that is starting must be in the store first, so that it is found.
-    await this.#runner.oneByOne(id, async () => {
+    await this.#turns.take(id, async () => {
       await this.#runner.cancelAll(id, reason);
       await this.#cancelOthers(owner, id, reason);
       await this.#store.deleteConversation(owner, id);
@@ -145,7 +148,7 @@ export class ConversationService {
     const starting = { conversationId: id, abort };
     this.#starting.add(starting);
     try {
-      return await this.#runner.oneByOne(id, () =>
+      return await this.#turns.take(id, () =>
         this.#start(owner, id, request, { ...context, signal: abort.signal }),
       );
     } finally {

@@ -4,6 +4,7 @@ import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import type { CallJournal, CallState, ToolOversight } from "../../tools/oversight.ts";
 import { runTool } from "../../tools/tool-run.ts";
+import { TurnsOfEach } from "../../turns.ts";
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
 import { isConsent } from "./client-calls.ts";
@@ -25,8 +26,8 @@ export class AskedCalls {
   readonly #store: ResponseStore | null;
   /** What was asked, and what its call has come to, by owner and id, where nothing is stored. */
   readonly #unstored = new Map<string, { words: string; state: CallState }>();
-  /** Calls that run, by owner and id of what asked. */
-  readonly #running = new Map<string, Promise<unknown>>();
+  /** Of calls that run, by owner and id of what asked: consents of the same call may come side by side, and each sees what the one before it has done. */
+  readonly #running = new TurnsOfEach();
 
   constructor(store: ResponseStore | null) {
     this.#store = store;
@@ -95,19 +96,7 @@ export class AskedCalls {
       });
       return outcome === "ok" ? { output: content } : { error: content };
     };
-    return { call, requestId: request.id, run: () => this.#oneByOne(key, run) };
-  }
-
-  /** Consents of the same call may come side by side: each sees what the one before it has done. */
-  async #oneByOne<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#running.get(key) ?? Promise.resolve();
-    const result = before.then(work, work);
-    this.#running.set(key, result);
-    try {
-      return await result;
-    } finally {
-      if (this.#running.get(key) === result) this.#running.delete(key);
-    }
+    return { call, requestId: request.id, run: () => this.#running.take(key, run) };
   }
 
   /**
