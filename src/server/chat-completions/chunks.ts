@@ -16,7 +16,7 @@ import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
 import { errorBody } from "../http/error-replies.ts";
-import type { SseMessage } from "../http/sse.ts";
+import { jsonMessage, type SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
@@ -79,11 +79,11 @@ export interface ChunkOptions {
 }
 
 /**
- * One stream's chunks. Of each choice, in order: the role, deltas, an empty delta with the finish
- * reason. After all of them, if asked for, one without choices that carries the usage. `times` and
- * `records` are the choices'.
+ * A streamed chat completion. Of each choice, in order: the role, deltas, an empty delta with the finish
+ * reason. After all of them, if asked for, one without choices that carries the usage; then `[DONE]`. A failure
+ * is one error object. `times` and `records` are the choices'.
  */
-export class ChunkMapper {
+export class ChunkStream implements AnswerStream<ChoiceEvent> {
   readonly #identity: ResponseIdentity;
   readonly #options: ChunkOptions;
   readonly #records: readonly TokenRecord[];
@@ -106,13 +106,27 @@ export class ChunkMapper {
     this.#choices = Array.from({ length: options.n }, () => new ChoiceMapper());
   }
 
-  opening(): ChatCompletionChunk[] {
-    return this.#choices.map((_, index) => ({
-      ...this.#chunk(index, { delta: { role: "assistant", content: null } }),
-      ...(this.#options.tokens?.ids === true
-        ? { prompt_token_ids: [...(this.#records[index]?.prompt ?? [])] }
-        : {}),
-    }));
+  opening(): SseMessage[] {
+    return this.#choices.map((_, index) =>
+      jsonMessage({
+        ...this.#chunk(index, { delta: { role: "assistant", content: null } }),
+        ...(this.#options.tokens?.ids === true
+          ? { prompt_token_ids: [...(this.#records[index]?.prompt ?? [])] }
+          : {}),
+      }),
+    );
+  }
+
+  messages(event: ChoiceEvent): SseMessage[] {
+    return this.chunks(event).map(jsonMessage);
+  }
+
+  closing(): SseMessage[] {
+    return [{ data: "[DONE]" }];
+  }
+
+  failure(error: FermataError): SseMessage[] {
+    return [jsonMessage(errorBody(error))];
   }
 
   chunks({ choice, event }: ChoiceEvent): ChatCompletionChunk[] {
@@ -223,33 +237,4 @@ class ChoiceMapper {
     this.#callsWithArguments.add(index);
     return { delta: { tool_calls: [{ index, function: { arguments: delta } }] } };
   }
-}
-
-/** A streamed chat completion: chunks, then `[DONE]`; a failure is one error object. */
-export class ChunkStream implements AnswerStream<ChoiceEvent> {
-  readonly #mapper: ChunkMapper;
-
-  constructor(mapper: ChunkMapper) {
-    this.#mapper = mapper;
-  }
-
-  opening(): SseMessage[] {
-    return this.#mapper.opening().map(message);
-  }
-
-  messages(event: ChoiceEvent): SseMessage[] {
-    return this.#mapper.chunks(event).map(message);
-  }
-
-  closing(): SseMessage[] {
-    return [{ data: "[DONE]" }];
-  }
-
-  failure(error: FermataError): SseMessage[] {
-    return [message(errorBody(error))];
-  }
-}
-
-function message(value: object): SseMessage {
-  return { data: JSON.stringify(value) };
 }

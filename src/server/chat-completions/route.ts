@@ -10,7 +10,7 @@ import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/
 import type { Answer } from "../answer/collect-answer.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
-import { ChunkStream, ChunkMapper } from "./chunks.ts";
+import { ChunkStream } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
 import { parseChatCompletionRequestInParts, type ChatCompletionRequest } from "./request.ts";
@@ -136,7 +136,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
               keep(completed(answers), body.stored, owner),
             );
       if (!body.stream) return completed(await collectChoices(events, n));
-      const chunks = new ChunkStream(new ChunkMapper(identity, body, times, records));
+      const chunks = new ChunkStream(identity, body, times, records);
       await streamAnswer(events, chunks, { request, reply, config, preparation });
       return reply;
     },

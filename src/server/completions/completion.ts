@@ -18,7 +18,7 @@ import { noUsage } from "../../engine/generation.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
-import type { SseMessage } from "../http/sse.ts";
+import { jsonMessage, type SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
@@ -181,11 +181,11 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
     if (!this.#shape.usage.atEnd) return [done];
     const usage = wireUsage(usageOfPrompts(this.#usages, this.#shape.n));
     const { timings } = this.#shape.times[0] ?? {};
-    return [message({ ...head(this.#identity), choices: [], usage, timings }), done];
+    return [jsonMessage({ ...head(this.#identity), choices: [], usage, timings }), done];
   }
 
   failure(error: FermataError): SseMessage[] {
-    return [message(errorBody(error))];
+    return [jsonMessage(errorBody(error))];
   }
 
   #echo(index: number, logprobs: TextLogprobs | null): SseMessage {
@@ -204,7 +204,7 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
       token_ids: takesTokens ? (record?.take() ?? []) : [],
     };
     const counts = usage.continuous && record !== undefined ? usageSoFar(record) : null;
-    return message({
+    return jsonMessage({
       ...head(this.#identity),
       choices: [{ ...choice, ...ids }],
       ...(usage.atEnd ? { usage: counts } : {}),
@@ -229,8 +229,4 @@ function usageOfPrompts(usages: readonly ChatUsage[], n: number): ChatUsage {
 
 function head(identity: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {
   return { ...identity, object: "text_completion" };
-}
-
-function message(value: object): SseMessage {
-  return { data: JSON.stringify(value) };
 }

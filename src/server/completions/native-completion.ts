@@ -1,9 +1,8 @@
 /** Engine events to the two wire formats of POST /completion. */
 
 import type { GenerationEvent, Sampling, TokenLogprobs } from "../../engine/types.ts";
-import type { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import type { SseMessage } from "../http/sse.ts";
+import { jsonMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
@@ -172,23 +171,10 @@ export interface NativeEvent {
 }
 
 /** No `[DONE]`: the last event says that it is the last. */
-export class NativeCompletionStream implements AnswerStream<NativeEvent> {
-  opening(): SseMessage[] {
-    return [];
-  }
-
-  messages({ data }: NativeEvent): SseMessage[] {
-    return [{ data: JSON.stringify(data) }];
-  }
-
-  closing(): SseMessage[] {
-    return [];
-  }
-
-  failure(error: FermataError): SseMessage[] {
-    return [{ data: JSON.stringify(errorBody(error)) }];
-  }
-}
+export const nativeCompletionStream: AnswerStream<NativeEvent> = {
+  messages: ({ data }) => [jsonMessage(data)],
+  failure: (error) => [jsonMessage(errorBody(error))],
+};
 
 function stopType({ reason }: Finish): "eos" | "word" | "limit" | "none" {
   if (reason === "end") return "eos";

@@ -7,7 +7,7 @@ import { compileText } from "../../chat/answer/text-grammar.ts";
 import { withTextBias } from "../../engine/engine.ts";
 import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
-import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
+import { NativeAnswer, nativeCompletionStream, type NativeEvent } from "./native-completion.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import { Infill } from "./infill.ts";
 import { type NativeRequest, parseInfill, parseNativeCompletion } from "./native-fields.ts";
@@ -91,7 +91,7 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
         });
       });
       if (body.stream) {
-        await streamAnswer(inTurn(runs), new NativeCompletionStream(), { request, reply, config });
+        await streamAnswer(inTurn(runs), nativeCompletionStream, { request, reply, config });
         return reply;
       }
       try {

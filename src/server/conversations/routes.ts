@@ -135,7 +135,7 @@ function readLastEventId({ headers }: FastifyRequest): number {
   );
 }
 
-/** Unnamed events, numbered, without an end mark. */
+/** Unnamed events, numbered, without an end mark. A failure is told by the message, and by the last event to viewers that asked for details. */
 class ConversationStream implements AnswerStream<NumberedEvent> {
   readonly isResumable = true;
   readonly #withDetails: boolean;
@@ -144,21 +144,8 @@ class ConversationStream implements AnswerStream<NumberedEvent> {
     this.#withDetails = withDetails;
   }
 
-  opening(): SseMessage[] {
-    return [];
-  }
-
   messages({ number, body }: NumberedEvent): SseMessage[] {
     const data = this.#withDetails ? body : plainEvent(body);
     return data === null ? [] : [{ id: String(number), data }];
-  }
-
-  closing(): SseMessage[] {
-    return [];
-  }
-
-  /** The message has the error; a viewer that asked for details has it from the last event. */
-  failure(): SseMessage[] {
-    return [];
   }
 }

@@ -19,6 +19,16 @@ export interface SseMessage {
   data: string;
 }
 
+/** A message without a name. */
+export function jsonMessage(value: object): SseMessage {
+  return { data: JSON.stringify(value) };
+}
+
+/** With the name that its `type` is. */
+export function typedMessage<Value extends { type: string }>(value: Value): SseMessage {
+  return { event: value.type, data: JSON.stringify(value) };
+}
+
 export interface SseOptions {
   /** Default: events. */
   framing?: Framing | undefined;

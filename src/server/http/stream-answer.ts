@@ -43,15 +43,15 @@ async function settledWithin(promise: Promise<unknown>, milliseconds: number): P
   await Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }
 
-/** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. */
+/** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. What is left out tells nothing. */
 export interface AnswerStream<Event> {
   /** See `SseOptions`. */
   readonly isResumable?: boolean;
   readonly framing?: Framing;
-  opening(): SseMessage[];
+  opening?(): SseMessage[];
   messages(event: Event): SseMessage[];
-  closing(): SseMessage[];
-  failure(error: FermataError): SseMessage[];
+  closing?(): SseMessage[];
+  failure?(error: FermataError): SseMessage[];
 }
 
 interface StreamTarget {
@@ -97,20 +97,20 @@ export async function streamAnswer<Event>(
   const isResumable = stream.isResumable ?? false;
   const { framing } = stream;
   const sse = new SseStream(reply, { ...sseTimes(config), isResumable, framing });
-  const send = async (messages: SseMessage[]): Promise<void> => {
+  const send = async (messages: SseMessage[] = []): Promise<void> => {
     for (const message of messages) await sse.send(message);
   };
   try {
-    await send(stream.opening());
+    await send(stream.opening?.());
     for (let next = await pending; next.done !== true; next = await pending) {
       await send(stream.messages(next.value));
       pending = events.next();
     }
-    await send(stream.closing());
+    await send(stream.closing?.());
   } catch (error) {
     const failure = toFermataError(error);
     logError(failure, request);
-    await send(stream.failure(failure));
+    await send(stream.failure?.(failure));
   } finally {
     sse.end();
   }

@@ -2,7 +2,7 @@
 
 import type { FermataError } from "../../errors.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import type { SseMessage } from "../http/sse.ts";
+import { type SseMessage, typedMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { anthropicErrorBody } from "../http/error-replies.ts";
 import {
@@ -39,7 +39,7 @@ export class MessageStream implements AnswerStream<RunEvent> {
 
   opening(): SseMessage[] {
     const start = emptyMessage(this.#identity, this.#inputTokens);
-    return [message({ type: "message_start", message: start })];
+    return [typedMessage({ type: "message_start", message: start })];
   }
 
   messages(event: RunEvent): SseMessage[] {
@@ -62,7 +62,7 @@ export class MessageStream implements AnswerStream<RunEvent> {
       case "finish":
         return [
           ...this.#end(),
-          message({
+          typedMessage({
             type: "message_delta",
             delta: {
               ...wireStop(event),
@@ -70,19 +70,15 @@ export class MessageStream implements AnswerStream<RunEvent> {
             },
             usage: messageUsage(event.usage),
           }),
-          message({ type: "message_stop" }),
+          typedMessage({ type: "message_stop" }),
         ];
       default:
         return [];
     }
   }
 
-  closing(): SseMessage[] {
-    return [];
-  }
-
   failure(error: FermataError): SseMessage[] {
-    return [message({ ...anthropicErrorBody(error, this.#requestId) })];
+    return [typedMessage(anthropicErrorBody(error, this.#requestId))];
   }
 
   #text(text: string): SseMessage[] {
@@ -119,7 +115,7 @@ export class MessageStream implements AnswerStream<RunEvent> {
     this.#open = block;
     this.#index += 1;
     const start = { type: "content_block_start", index: this.#index, content_block: content };
-    return [...end, message(start)];
+    return [...end, typedMessage(start)];
   }
 
   #end(): SseMessage[] {
@@ -129,16 +125,12 @@ export class MessageStream implements AnswerStream<RunEvent> {
         ? [this.#delta({ type: "signature_delta", signature: thinkingSignature })]
         : [];
     this.#open = null;
-    return [...signature, message({ type: "content_block_stop", index: this.#index })];
+    return [...signature, typedMessage({ type: "content_block_stop", index: this.#index })];
   }
 
   #delta(delta: object): SseMessage {
-    return message({ type: "content_block_delta", index: this.#index, delta });
+    return typedMessage({ type: "content_block_delta", index: this.#index, delta });
   }
-}
-
-function message(event: { type: string; [key: string]: unknown }): SseMessage {
-  return { event: event.type, data: JSON.stringify(event) };
 }
 
 /**

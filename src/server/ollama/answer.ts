@@ -8,7 +8,7 @@ import { AnswerCollector } from "../answer/collect-answer.ts";
 import { ollamaErrorBody } from "../http/error-replies.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
-import type { SseMessage } from "../http/sse.ts";
+import { jsonMessage, type SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 
 /** What is told of a part of the answer. */
@@ -67,10 +67,6 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     this.#record = record;
   }
 
-  opening(): SseMessage[] {
-    return [];
-  }
-
   messages(event: RunEvent): SseMessage[] {
     this.add(event);
     switch (event.type) {
@@ -84,18 +80,14 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
       case "call-end":
         return [this.#part({ content: "", calls: [event.call], callsBefore: this.#callsTold++ })];
       case "finish":
-        return [line(this.#end({ content: "" }))];
+        return [jsonMessage(this.#end({ content: "" }))];
       default:
         return [];
     }
   }
 
-  closing(): SseMessage[] {
-    return [];
-  }
-
   failure(error: FermataError): SseMessage[] {
-    return [line({ ...ollamaErrorBody(error) })];
+    return [jsonMessage(ollamaErrorBody(error))];
   }
 
   add(event: RunEvent): void {
@@ -116,7 +108,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
   }
 
   #part(part: Part): SseMessage {
-    return line({ ...this.#said(part), done: false });
+    return jsonMessage({ ...this.#said(part), done: false });
   }
 
   #said(part: Part): Line {
@@ -184,10 +176,6 @@ function wireCall({ id, name, arguments: text }: ToolCall, index: number): objec
 function argumentsOf(text: string): unknown {
   const value = parseJson(text);
   return value === undefined ? { text } : value;
-}
-
-function line(value: Line): SseMessage {
-  return { data: JSON.stringify(value) };
 }
 
 function nanoseconds(milliseconds: number): number {

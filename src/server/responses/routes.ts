@@ -18,7 +18,7 @@ import {
   type AnswerStream,
   streamAnswer,
 } from "../http/stream-answer.ts";
-import type { SseMessage } from "../http/sse.ts";
+import { type SseMessage, typedMessage } from "../http/sse.ts";
 import type { ServerConfig } from "../services.ts";
 import { answerOf, answerOfNobody } from "../answer/traces.ts";
 import type { ModelRoute } from "../model-routes.ts";
@@ -275,13 +275,9 @@ function readStartingAfter(value: string | undefined): number {
 class ResponseStream implements AnswerStream<WireEvent> {
   #next = 0;
 
-  opening(): SseMessage[] {
-    return [];
-  }
-
   messages(event: WireEvent): SseMessage[] {
     this.#next = event.sequence_number + 1;
-    return [{ event: event.type, data: JSON.stringify(event) }];
+    return [typedMessage(event)];
   }
 
   closing(): SseMessage[] {
@@ -292,6 +288,6 @@ class ResponseStream implements AnswerStream<WireEvent> {
   failure({ code, message, param, type }: FermataError): SseMessage[] {
     const error = { type, code, message, param };
     const event = { type: "error", sequence_number: this.#next, code, message, param, error };
-    return [{ event: "error", data: JSON.stringify(event) }, ...this.closing()];
+    return [typedMessage(event), ...this.closing()];
   }
 }

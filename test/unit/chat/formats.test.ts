@@ -13,7 +13,7 @@ import type { JsonSchema } from "../../../src/chat/types.ts";
 import { Detokenizer } from "../../../src/engine/generation.ts";
 import {
   type ChatCompletionChunk,
-  ChunkMapper,
+  ChunkStream,
 } from "../../../src/server/chat-completions/chunks.ts";
 import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 
@@ -106,7 +106,7 @@ function stream(format: ToolCallFormat, { text, cut }: Case, cuts: readonly numb
   const bytes = new TextEncoder().encode(text);
   const pieces = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
   const events = parse(format, pieces, cut === true);
-  const mapper = new ChunkMapper(
+  const mapper = new ChunkStream(
     { id: "x", created: 0, model: "m", system_fingerprint: "f" },
     { n: 1, includeUsage: false },
   );
