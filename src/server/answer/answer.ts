@@ -1,25 +1,27 @@
 /** Turns a checked request into the events that its client may see. */
 
 import type { ApiKeys } from "../http/api-keys.ts";
-import type { FastifyBaseLogger } from "fastify";
+import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
-import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
+import type { ChatRequest, ChatUsage, FinishReason, ToolDefinition } from "../../chat/types.ts";
 import { addUsage } from "../../chat/answer/engine-run.ts";
 import { noUsage } from "../../engine/generation.ts";
 import type { CallJournal, ToolOversight } from "../../tools/oversight.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { ToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
-import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
+import { checkToolChoice, type ToolChoice } from "../body/tools.ts";
+import { requestOwner } from "../http/access.ts";
+import { callsOfMessages, type ClientHistory, type HistoryGaps } from "../http/history-gaps.ts";
 import { clientView } from "./client-view.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "./token-times.ts";
 import type { RouteContext } from "../context.ts";
 import type { Metrics } from "../metrics.ts";
-import type { AnswerName, AnswerTrace, Traces } from "./traces.ts";
-import type { Preparation } from "../http/stream-answer.ts";
+import { type AnswerName, answerOf, type AnswerTrace, type Traces } from "./traces.ts";
+import { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
-import type { Target, ToolMode } from "./target.ts";
+import { definitionsOf, resolveToolMode, type Target, type ToolMode } from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";
 
 /** `Tool.server` of functions that the client runs while the sequence is held. */
@@ -55,6 +57,70 @@ export interface RunContext {
   isWatched?: boolean | undefined;
   /** The run outlives the process. */
   journal?: CallJournal | undefined;
+}
+
+/** What a body with messages asks of the prompt, on every wire that has them. */
+interface AskedPrompt extends Pick<
+  Conversation,
+  "messages" | "prefill" | "openTurn" | "templateVariables"
+> {
+  /** Null: not given. An empty list is given. */
+  tools: ToolDefinition[] | null;
+  toolChoice: ToolChoice;
+}
+
+interface Asked
+  extends
+    AskedPrompt,
+    Pick<
+      Conversation,
+      "sampling" | "stop" | "maxTokens" | "guidance" | "topLogprobs" | "cacheSalt"
+    > {}
+
+/** @param id of the answer; default: the request's @throws FermataError invalid_value: there is no such tool to choose */
+export function planAnswer(
+  asked: Asked,
+  target: Target,
+  { request, context, id }: { request: FastifyRequest; context: RouteContext; id?: string },
+) {
+  const { sampling, stop, maxTokens, guidance, topLogprobs, cacheSalt } = asked;
+  const prompt = promptOf(asked, target, request);
+  const mode = resolveToolMode(asked, target.tools);
+  checkToolChoice(asked.toolChoice, definitionsOf(mode));
+  const calls = callsOfMessages(asked.messages);
+  return {
+    conversation: { ...prompt, sampling, stop, maxTokens, guidance, topLogprobs, cacheSalt },
+    mode,
+    run: {
+      ...context,
+      target,
+      answer: answerOf(request, id),
+      log: request.log,
+      history: { owner: prompt.owner, conversationKey: null, calls },
+      preparation: new Preparation(),
+    },
+  };
+}
+
+/** The tokens of the prompt that such a body makes. */
+export async function countPrompt(
+  asked: AskedPrompt,
+  target: Target,
+  request: FastifyRequest,
+): Promise<number> {
+  const tools = [...definitionsOf(resolveToolMode(asked, target.tools))];
+  const prompt = { ...promptOf(asked, target, request), tools };
+  return await target.chat.countPromptTokens(prompt, { mayExceed: true });
+}
+
+function promptOf(
+  { messages, prefill, openTurn, templateVariables }: AskedPrompt,
+  target: Target,
+  request: FastifyRequest,
+) {
+  const instructed = target.instruct(messages);
+  const owner = requestOwner(request);
+  return { messages: instructed, prefill, openTurn, templateVariables, owner };
 }
 
 /** `runEvents` for wires with one text per answer. */

@@ -8,29 +8,19 @@ import type { TokenLogprobs } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
-import { callsOfMessages } from "../http/history-gaps.ts";
-import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
+import { waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { ChunkStream } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
 import { parseChatCompletionRequestInParts, type ChatCompletionRequest } from "./request.ts";
-import { checkToolChoice } from "../body/tools.ts";
-import { requestOwner } from "../http/access.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { ofReplica } from "../answer/ids.ts";
-import { runRequest } from "../answer/answer.ts";
+import { countPrompt, planAnswer, runRequest } from "../answer/answer.ts";
 import { reasoningInContent, withBeginning, withoutReasoning } from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
-import { answerOf } from "../answer/traces.ts";
-import {
-  resolveTarget,
-  wantedModel,
-  definitionsOf,
-  resolveToolMode,
-  type ToolMode,
-} from "../answer/target.ts";
+import { resolveTarget, type ToolMode, wantedModel } from "../answer/target.ts";
 
 export function chatCompletionsRoute(context: RouteContext): RouteOptions {
   const { services, config, active, warnings } = context;
@@ -56,58 +46,21 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const body = await finishInTurns(
         parseChatCompletionRequestInParts(request.body, target, warnings.warn),
       );
-      const {
-        messages,
-        prefill,
-        openTurn,
-        templateVariables,
-        stop,
-        maxTokens,
-        guidance,
-        topLogprobs,
-        cacheSalt,
-        n,
-      } = body;
+      const { n, tellsTools } = body;
       const signal = active.signalFor(reply);
-      const owner = requestOwner(request);
-      const conversation = {
-        messages: target.instruct(messages),
-        prefill,
-        openTurn,
-        templateVariables,
-        stop,
-        maxTokens,
-        guidance,
-        topLogprobs,
-        owner,
-        cacheSalt,
-      };
-      const mode = resolveToolMode(body, target.tools);
-      checkToolChoice(body.toolChoice, definitionsOf(mode));
+      const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
+      const asked = { request, context, id: identity.id };
+      const { conversation, mode, run } = planAnswer(body, target, asked);
       if (n > 1) refuseToolRuns(mode);
-      const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
-      reply.headers(context.gaps.report(history, request.log));
-      const { tellsTools } = body;
-      const preparation = new Preparation();
+      reply.headers(context.gaps.report(run.history, request.log));
       const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
       const keepsTokens = body.tokens !== undefined || body.continuousUsage;
       const records = keepsTokens ? Array.from({ length: n }, () => new TokenRecord()) : [];
-      const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
-      const run = {
-        ...context,
-        target,
-        answer: answerOf(request, identity.id),
-        log: request.log,
-        startedAt,
-        history,
-        tellsTools,
-        preparation,
-      };
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
-        const own = { ...run, times: times[choice]! };
+        const own = { ...run, startedAt, tellsTools, times: times[choice]! };
         const record = records[choice];
-        const asked = {
+        const chosen = {
           ...conversation,
           sampling,
           signal: ended,
@@ -118,11 +71,11 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
           onPromptLogprobs: (told: TokenLogprobs[]) => record?.addPromptLogprobs(told),
           onTokens: (_: number, tokens?: Int32Array) => tokens && record?.add(tokens),
         };
-        return runRequest(asked, mode, own, shown(body, sink));
+        return runRequest(chosen, mode, own, shown(body, sink));
       };
       const completed = (answers: [Answer, ...Answer[]]) =>
         chatCompletion(identity, answers, {
-          withLogprobs: topLogprobs !== undefined,
+          withLogprobs: body.topLogprobs !== undefined,
           timings: times[0]?.timings,
           tokens: body.tokens,
           records,
@@ -133,10 +86,11 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         body.stored === null
           ? choices
           : observeChoices(choices, n, async (answers) =>
-              keep(completed(answers), body.stored, owner),
+              keep(completed(answers), body.stored, conversation.owner),
             );
       if (!body.stream) return completed(await collectChoices(events, n));
       const chunks = new ChunkStream(identity, body, times, records);
+      const { preparation } = run;
       await streamAnswer(events, chunks, { request, reply, config, preparation });
       return reply;
     },
@@ -171,15 +125,7 @@ export function chatInputTokensRoute(context: RouteContext): RouteOptions {
       const body = await finishInTurns(
         parseChatCompletionRequestInParts(request.body, target, context.warnings.warn),
       );
-      const prompt = {
-        messages: target.instruct(body.messages),
-        prefill: body.prefill,
-        openTurn: body.openTurn,
-        templateVariables: body.templateVariables,
-        tools: [...definitionsOf(resolveToolMode(body, target.tools))],
-        owner: requestOwner(request),
-      };
-      const inputTokens = await target.chat.countPromptTokens(prompt, { mayExceed: true });
+      const inputTokens = await countPrompt(body, target, request);
       return { object: "response.input_tokens", input_tokens: inputTokens };
     },
   };

@@ -1,5 +1,6 @@
 /** What an Anthropic messages body asks for. Pure: no clock, no log, no engine. */
 
+import { guidanceOf } from "../body/guidance.ts";
 import { lastIsUsers, templateVariables } from "../body/prompt.ts";
 import {
   checkKeys,
@@ -28,8 +29,11 @@ export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLim
   return {
     ...prompt,
     sampling: readSampling({ temperature, top_p, top_k }, limits),
-    /** What form the answer's text shall have. */
-    document,
+    guidance: guidanceOf(prompt.toolChoice, {
+      document,
+      parallel: prompt.toolChoice.parallel,
+      closeAtLimit: false,
+    }),
     stop: given.stop_sequences,
     // More than the context holds is no error: agents send one fixed number to every model.
     maxTokens: maxTokens === undefined ? limits.maxTokens : Math.min(maxTokens, limits.contextSize),

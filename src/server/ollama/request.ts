@@ -2,22 +2,25 @@
 
 import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
-import type { DocumentFormat } from "../../guidance/types.ts";
+import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
 import { fieldError, readBodyInParts, type ValuesOf } from "../body/field.ts";
+import { guidanceOf } from "../body/guidance.ts";
 import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
+import type { ToolChoice } from "../body/tools.ts";
 import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import type { Parts } from "../../parts.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatFields, generateFields } from "./fields.ts";
 
-export interface OllamaRequest {
-  /** Without messages nothing is generated. */
-  conversation: Conversation;
-  /** What was said before it. */
+/** Without messages nothing is generated. */
+export interface OllamaRequest extends Conversation {
+  /** What was said before the messages. */
   leadingTokens?: Int32Array | undefined;
   /** Null: not given. An empty list is not given, either: Ollama's clients always send one. */
   tools: ToolDefinition[] | null;
+  toolChoice: ToolChoice;
   document: DocumentFormat | undefined;
+  guidance: Guidance;
   templateVariables: TemplateVariables;
   sampling: Sampling;
   stop: string[];
@@ -38,7 +41,7 @@ export function* parseChatInParts(
   const { messages } = given;
   return {
     ...answerOf(given, limits),
-    conversation: conversationOf({
+    ...conversationOf({
       messages,
       continue_final_message: undefined,
       add_generation_prompt: undefined,
@@ -71,7 +74,9 @@ export function* parseGenerateInParts(
   ];
   return {
     ...answerOf(given, limits),
-    conversation: { messages: prompt === "" ? [] : messages, prefill: "", openTurn: true },
+    messages: prompt === "" ? [] : messages,
+    prefill: "",
+    openTurn: true,
     leadingTokens: context,
     tools: context?.length ? [] : null,
     prompt,
@@ -89,8 +94,12 @@ type Given = Omit<ValuesOf<typeof chatFields>, "messages" | "tools">;
 function answerOf(given: Given, limits: SamplingLimits) {
   const { options, format, think, stream, logprobs, top_logprobs: top = 0 } = given;
   const { num_predict: asked = limits.maxTokens ?? -1, stop = [], ...sampling } = options ?? {};
+  const document = format ?? undefined;
+  const toolChoice = { mode: "auto" as const };
   return {
-    document: format ?? undefined,
+    document,
+    toolChoice,
+    guidance: guidanceOf(toolChoice, { document, parallel: true, closeAtLimit: false }),
     templateVariables:
       typeof think === "boolean" ? { enable_thinking: think } : templateVariables(think, {}),
     sampling: readSampling(sampling, limits),

@@ -5,16 +5,14 @@ import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { ChatRequest } from "../../chat/types.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import { runRequest } from "../answer/answer.ts";
-import { resolveTarget, wantedModel, type Target, resolveToolMode } from "../answer/target.ts";
+import { planAnswer, runRequest } from "../answer/answer.ts";
+import { resolveTarget, wantedModel, type Target } from "../answer/target.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import { runText } from "../answer/text-run.ts";
 import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
-import { guidanceOf } from "../body/guidance.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
-import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { answerOf } from "../answer/traces.ts";
 import { type Format, OllamaAnswer } from "./answer.ts";
@@ -48,8 +46,7 @@ function chatRoute(context: RouteContext): ModelRoute {
         parseChatInParts(request.body, target, context.warnings.warn),
       );
       const answer = new OllamaAnswer(target.id, "chat", { ...context, arrivedAt });
-      if (body.conversation.messages.length === 0)
-        return answer.withoutText(becomes(request, context));
+      if (body.messages.length === 0) return answer.withoutText(becomes(request, context));
       return await respond(answer, body, runConversation(body, target, request, context), {
         request,
         reply,
@@ -119,32 +116,16 @@ function runConversation(
   record?: TokenRecord,
 ): Run {
   const startedAt = performance.now();
-  const { tools, templateVariables, sampling, stop, maxTokens, document, topLogprobs } = body;
+  const { conversation, mode, run } = planAnswer(body, target, { request, context });
   const { leadingTokens } = body;
-  const { messages, prefill, openTurn } = body.conversation;
-  const toolChoice = { mode: "auto" as const };
-  const owner = requestOwner(request);
-  const mode = resolveToolMode({ tools, toolChoice }, target.tools);
-  const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
-  const conversation = {
-    messages: target.instruct(messages),
-    prefill,
-    openTurn,
-    leadingTokens,
-    templateVariables,
-    sampling,
-    stop,
-    maxTokens,
-    topLogprobs,
-    guidance: guidanceOf(toolChoice, { document, parallel: true, closeAtLimit: false }),
-    owner,
-    ...(record === undefined || mode.kind === "internal" ? {} : recording(record)),
-  };
-  return (signal, preparation, sink) => {
-    const answer = answerOf(request);
-    const run = { ...context, target, answer, log: request.log, startedAt, history, preparation };
-    return runRequest({ ...conversation, signal }, mode, run, sink);
-  };
+  const records = record === undefined || mode.kind === "internal" ? {} : recording(record);
+  return (signal, preparation, sink) =>
+    runRequest(
+      { ...conversation, leadingTokens, ...records, signal },
+      mode,
+      { ...run, startedAt, preparation },
+      sink,
+    );
 }
 
 function recording(record: TokenRecord): Pick<ChatRequest, "onPrompt" | "onTokens"> {

@@ -49,7 +49,7 @@ function claudeDocumentOf(output_config: object): DocumentFormat | undefined {
   const limits = { sampling: greedy, contextSize: 1000, vocabularySize: 500 };
   return finish(
     parseMessagesRequestInParts({ messages, max_tokens: 9, output_config }, limits, () => {}),
-  ).document;
+  ).guidance.document;
 }
 
 /** Of the rounds, the engine's trials left out. */
