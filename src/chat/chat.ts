@@ -1,6 +1,6 @@
 /** The chat layer's door: messages and tools in, content, reasoning and calls out. */
 
-import { RunningChat } from "./answer/chat-generation.ts";
+import { type GenerationContext, RunningChat } from "./answer/chat-generation.ts";
 import { ConstraintMaker } from "../guidance/output-constraints.ts";
 import { Continuer } from "./hold/continuation.ts";
 import { PromptBuilder } from "./prompt/prompt.ts";
@@ -31,43 +31,43 @@ export interface ChatOptions {
 }
 
 export class Chat {
-  readonly counters: Readonly<ChatCounters>;
-  readonly #engine: ChatEngine;
   readonly #prompts: PromptBuilder;
-  readonly #constraints: ConstraintMaker;
-  readonly #continuer: Continuer;
-  readonly #counters: ChatCounters = {
-    rerenders: 0,
-    splices: 0,
-    resumes: 0,
-    truncatedResults: 0,
-    unextendedHolds: 0,
-  };
-  readonly #logger: Logger | undefined;
-  readonly #externalLeaseMs: number;
-  readonly #stopsRepetition: boolean;
+  readonly #context: GenerationContext;
 
   /**
    * @throws FermataError template_error (it does not parse) | invalid_option (there is no such format)
    */
   constructor(engine: ChatEngine, options: ChatOptions = {}) {
-    this.#engine = engine;
     this.#prompts = new PromptBuilder(engine, {
       template: options.template,
       toolFormat: options.toolFormat,
       reasoning: options.reasoning,
       spliceBytes: options.spliceBytes ?? 16 * 1024 * 1024,
     });
-    this.#constraints = new ConstraintMaker({
-      syntax: this.#prompts.format.syntax,
-      markers: this.#prompts.reasoning,
-      controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
-    });
-    this.#continuer = new Continuer(engine, this.#prompts);
-    this.#logger = options.logger;
-    this.#externalLeaseMs = options.externalLeaseMs ?? 5 * 60_000;
-    this.#stopsRepetition = options.stopsRepetition ?? true;
-    this.counters = this.#counters;
+    this.#context = {
+      engine,
+      prompts: this.#prompts,
+      constraints: new ConstraintMaker({
+        syntax: this.#prompts.format.syntax,
+        markers: this.#prompts.reasoning,
+        controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
+      }),
+      continuer: new Continuer(engine, this.#prompts),
+      counters: {
+        rerenders: 0,
+        splices: 0,
+        resumes: 0,
+        truncatedResults: 0,
+        unextendedHolds: 0,
+      },
+      logger: options.logger,
+      externalLeaseMs: options.externalLeaseMs ?? 5 * 60_000,
+      stopsRepetition: options.stopsRepetition ?? true,
+    };
+  }
+
+  get counters(): Readonly<ChatCounters> {
+    return this.#context.counters;
   }
 
   /** Name of the tool-call format in use. */
@@ -111,16 +111,7 @@ export class Chat {
    * long are thrown by the first `next()`.
    */
   generate(request: ChatRequest): ChatGeneration {
-    return new RunningChat(request, {
-      engine: this.#engine,
-      prompts: this.#prompts,
-      constraints: this.#constraints,
-      continuer: this.#continuer,
-      counters: this.#counters,
-      logger: this.#logger,
-      externalLeaseMs: this.#externalLeaseMs,
-      stopsRepetition: this.#stopsRepetition,
-    });
+    return new RunningChat(request, this.#context);
   }
 
   /**

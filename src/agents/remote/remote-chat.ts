@@ -1,5 +1,6 @@
 /** Another server as a chat: its answers streamed, its calls judged by `ToolCallBuffer`, its rounds held here. */
 
+import { addUsage } from "../../chat/answer/engine-run.ts";
 import { ToolCallBuffer } from "../../chat/answer/tool-call-buffer.ts";
 import type {
   ChatEvent,
@@ -62,7 +63,7 @@ class RemoteGeneration implements ChatGeneration {
   readonly #model: string;
   readonly #endpoint: Endpoint;
   readonly #abort = new AbortController();
-  #usage: ChatUsage & { reasoningTokens: number } = { ...noUsage, reasoningTokens: 0 };
+  #usage: ChatUsage = noUsage;
   #maxTokens: number | undefined;
   /** Set once a limit is reached. */
   #callable: readonly string[] | undefined;
@@ -130,7 +131,7 @@ class RemoteGeneration implements ChatGeneration {
     for (let isFirst = true; ; isFirst = false) {
       const turn = new RemoteTurn();
       const end = yield* this.#receive(turn, messages, isFirst);
-      this.#count(turn);
+      this.#usage = addUsage(this.#usage, turn.usage);
       const finish = this.#judge(turn, end);
       if (finish !== null) return yield finish;
 
@@ -200,19 +201,6 @@ class RemoteGeneration implements ChatGeneration {
     return this.#maxTokens === undefined
       ? undefined
       : Math.max(0, this.#maxTokens - this.#usage.generatedTokens);
-  }
-
-  #count({ usage, reasoningTokens }: RemoteTurn): void {
-    const sum = this.#usage;
-    this.#usage = {
-      promptTokens: sum.promptTokens + usage.promptTokens,
-      cachedTokens: sum.cachedTokens + usage.cachedTokens,
-      resumedTokens: 0,
-      prefilledTokens: sum.prefilledTokens + usage.prefilledTokens,
-      recomputedTokens: 0,
-      generatedTokens: sum.generatedTokens + usage.generatedTokens,
-      reasoningTokens: sum.reasoningTokens + reasoningTokens,
-    };
   }
 
   #finish(reason: FinishReason, calls: ToolCall[] = []): Extract<ChatEvent, { type: "finish" }> {

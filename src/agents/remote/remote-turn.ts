@@ -2,9 +2,9 @@
 
 import { isJsonObject, parseJson } from "../../json.ts";
 import { newCallId } from "../../chat/parser/text-parser.ts";
-import type { ChatEvent, ToolCall } from "../../chat/types.ts";
+import type { ChatEvent, ChatUsage, ToolCall } from "../../chat/types.ts";
 import type { RemoteMessage } from "./wire-request.ts";
-import type { EngineUsage } from "../../engine/types.ts";
+import { noUsage } from "../../engine/generation.ts";
 import type { JsonObject } from "./endpoint.ts";
 
 interface GrowingCall {
@@ -23,9 +23,8 @@ export class RemoteTurn {
   /** By its field. */
   readonly #reasoning: Record<string, string> = {};
   finishReason: string | null = null;
-  reasoningTokens = 0;
   readonly #calls: GrowingCall[] = [];
-  #usage: { prompt: number; cached: number; completion: number } | null = null;
+  #usage: ChatUsage | null = null;
   /** Deltas with text: what is counted where the server counts nothing. */
   #deltas = 0;
 
@@ -43,20 +42,8 @@ export class RemoteTurn {
     };
   }
 
-  get usage(): EngineUsage {
-    const { prompt, cached, completion } = this.#usage ?? {
-      prompt: 0,
-      cached: 0,
-      completion: this.#deltas,
-    };
-    return {
-      promptTokens: prompt,
-      cachedTokens: cached,
-      resumedTokens: 0,
-      prefilledTokens: Math.max(0, prompt - cached),
-      recomputedTokens: 0,
-      generatedTokens: completion,
-    };
+  get usage(): ChatUsage {
+    return this.#usage ?? { ...noUsage, generatedTokens: this.#deltas };
   }
 
   /** A chunk of a stream, or a whole completion. */
@@ -128,10 +115,16 @@ export class RemoteTurn {
 
   #count(usage: unknown): void {
     if (!isJsonObject(usage)) return;
-    const prompt = count(usage["prompt_tokens"]);
-    const cached = detail(usage["prompt_tokens_details"], "cached_tokens");
-    this.reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
-    this.#usage = { prompt, cached, completion: count(usage["completion_tokens"]) };
+    const promptTokens = count(usage["prompt_tokens"]);
+    const cachedTokens = detail(usage["prompt_tokens_details"], "cached_tokens");
+    this.#usage = {
+      ...noUsage,
+      promptTokens,
+      cachedTokens,
+      prefilledTokens: Math.max(0, promptTokens - cachedTokens),
+      generatedTokens: count(usage["completion_tokens"]),
+      reasoningTokens: detail(usage["completion_tokens_details"], "reasoning_tokens"),
+    };
   }
 }
 

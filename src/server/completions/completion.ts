@@ -12,6 +12,7 @@ import {
   wireUsage,
   type WireUsage,
 } from "../answer/completion-parts.ts";
+import { addUsage } from "../../chat/answer/engine-run.ts";
 import type { ChatUsage } from "../../chat/types.ts";
 import type { ModelInfo } from "../../engine/types.ts";
 import { noUsage } from "../../engine/generation.ts";
@@ -215,14 +216,11 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
 
 /** Of `n` choices a prompt, each prompt counted once. */
 function usageOfPrompts(usages: readonly ChatUsage[], n: number): ChatUsage {
-  const sum: ChatUsage = { ...noUsage };
+  let sum: ChatUsage = noUsage;
   for (let index = 0; index < usages.length; index += n) {
     const [first, ...others] = usages.slice(index, index + n);
     if (first === undefined) continue;
-    const prompt = usageOfChoices([first, ...others]);
-    sum.promptTokens += prompt.promptTokens;
-    sum.cachedTokens += prompt.cachedTokens;
-    sum.generatedTokens += prompt.generatedTokens;
+    sum = addUsage(sum, usageOfChoices([first, ...others]));
   }
   return sum;
 }
