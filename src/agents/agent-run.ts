@@ -1,13 +1,12 @@
 /** One run of an agent, for a request or for an agent above it: what it may use and what it has used. */
 
-import type { AgentRequest, DelegatingRun, SharedByRuns } from "./delegating-run.ts";
 import { FermataError } from "../errors.ts";
 import type { Sink } from "../tools/event-stream.ts";
 import { ToolLoop, type ToolLoopOptions } from "../tools/tool-loop.ts";
 import type { RunEvent, Tool } from "../tools/types.ts";
 import { DelegateTool } from "./delegate-tool.ts";
 import { MeteredChat, TokenBudget } from "./token-budget.ts";
-import type { Agent } from "./types.ts";
+import type { Agent, AgentRequest, DelegatingRun, SharedByRuns } from "./types.ts";
 
 /** Agents on the way from the request to this run, and what is left for those below. */
 interface Place {

@@ -5,7 +5,6 @@ import { interruptedCall } from "../tools/oversight.ts";
 import type { ToolLoopOptions } from "../tools/tool-loop.ts";
 import { isOfModel, Transcript } from "../tools/transcript.ts";
 import type { RunEvent, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
-import type { AgentRequest, DelegatingRun } from "./delegating-run.ts";
 import {
   delegateDefinition,
   delegationServer,
@@ -14,7 +13,7 @@ import {
 } from "./delegation.ts";
 import { DelegationJournal } from "./delegation-journal.ts";
 import { HeldChat } from "./held-chat.ts";
-import type { Agent } from "./types.ts";
+import type { Agent, AgentRequest, DelegatingRun } from "./types.ts";
 import { RoundText } from "../chat/answer/round-text.ts";
 
 /** The agent's own limit comes first and says so; the tool loop's is the backstop. */

@@ -15,8 +15,11 @@ import {
   installActiveRequests,
 } from "./http/requests.ts";
 import { installAuthentication, installCors, installHostNames } from "./http/access.ts";
-import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
-import { installConnectionLimit } from "./http/connection-limit.ts";
+import {
+  answerBrokenRequest,
+  installConnectionLimit,
+  maxHeaderSize,
+} from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
 import { defaultBodyBytes, installBodyBudget, installJsonBody } from "./http/json-body.ts";

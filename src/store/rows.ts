@@ -106,3 +106,12 @@ export function messageOf(row: MessageRow): BranchedMessage {
 export function runOf(row: RunRow): BranchedRun {
   return { id: row.id, conversationId: row.conversation_id, messageId: row.message_id };
 }
+
+/** The tokens of an event as a column. */
+export function writtenTokens(tokens: readonly number[] = []): string | null {
+  return tokens.length === 0 ? null : JSON.stringify(tokens);
+}
+
+export function readTokens(column: string | null): readonly number[] | undefined {
+  return column === null ? undefined : (JSON.parse(column) as number[]);
+}

@@ -1,11 +1,27 @@
-/** The files that options name beside the model: read as `fermata serve` reads them. */
+/** What `fermata doctor` finds fault with, and the files that options name beside the model: read as `fermata serve` reads them. */
 
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { checkReranker } from "../../engine/reranker.ts";
+import { FermataError } from "../../errors.ts";
 import { readKeysFile } from "../keys-file.ts";
 import { mcpServers, readAgents } from "../load-services.ts";
 import type { ServeConfig } from "../options.ts";
-import { type Finding, findingOf } from "./finding.ts";
+
+export interface Finding {
+  /** error: serving would not work. warning: it would, worse than it could. */
+  level: "error" | "warning";
+  what: string;
+  remedy: string;
+}
+
+export function findingOf(
+  error: unknown,
+  remedy: string,
+  level: Finding["level"] = "error",
+): Finding {
+  if (!(error instanceof FermataError)) throw error;
+  return { level, what: error.message.replace(/\.$/, ""), remedy };
+}
 
 export function examineFiles(config: ServeConfig, env: NodeJS.ProcessEnv): Finding[] {
   const { apiKeysFile, embeddingModel, rerankModel } = config;

@@ -19,8 +19,7 @@ import { packageVersion, storePath } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
-import { examineFiles } from "./examine-files.ts";
-import { type Finding, findingOf } from "./finding.ts";
+import { examineFiles, type Finding, findingOf } from "./examine-files.ts";
 import { measureFit, type ModelFit } from "./model-fit.ts";
 import { isPostgresAddress } from "../../store/postgres/address.ts";
 

@@ -1,7 +1,8 @@
-/** What is not HTTP, or too large or slow to become a request: no route ever sees it. */
+/** What no route ever sees: connections beyond the limit, and what is not HTTP, or too large or slow to become a request. */
 
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import type { FastifyInstance } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { errorBody } from "./error-replies.ts";
 
@@ -46,4 +47,24 @@ export function rawResponse(status: number, body: object, headers: readonly stri
     "",
     text,
   ].join("\r\n");
+}
+
+const defaultConnections = 2048;
+const warnEveryMs = 60_000;
+
+/** A client takes memory and a file of the process, whether it asks something or not. One too many is closed at once, and the log says so. It also holds for connections that a supervisor accepts. */
+export function installConnectionLimit(app: FastifyInstance, limit = defaultConnections): void {
+  const open = new Set<Socket>();
+  let warnedAt = -Infinity;
+  app.server.on("connection", (socket: Socket) => {
+    // It comes again with each request that offers another protocol.
+    if (open.has(socket)) return;
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+    if (open.size <= limit) return;
+    socket.destroy();
+    if (performance.now() - warnedAt < warnEveryMs) return;
+    warnedAt = performance.now();
+    app.log.warn({ connections: limit }, "too many connections: new ones are closed");
+  });
 }

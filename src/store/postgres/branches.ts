@@ -21,9 +21,9 @@ import {
   messageOf,
   type RunRow,
   runOf,
+  readTokens,
+  writtenTokens,
 } from "../rows.ts";
-import { heldCallsOf } from "./held-calls.ts";
-import { readTokens, writtenTokens } from "../written-tokens.ts";
 
 /** Of one look for runs that were left; the other processes take the rest. */
 const maxTaken = 16;
@@ -257,7 +257,12 @@ export class PostgresBranches implements BranchStore {
   async #hold(runId: string): Promise<RunHold | null> {
     const row = await this.#database.get<HoldRow>(sql`SELECT request, round, resumes
       FROM fermata.branched_holds WHERE run_id = ${runId}`);
-    return row === undefined ? null : holdOf(row, await heldCallsOf(this.#database, runId));
+    if (row === undefined) return null;
+    const calls = await this.#database.all<{ call_id: string; state: string }>(
+      sql`SELECT call_id, state FROM fermata.held_calls WHERE holder = ${runId}`,
+    );
+    const states = calls.map(({ call_id: id, state }) => [id, JSON.parse(state)]);
+    return holdOf(row, Object.fromEntries(states));
   }
 
   /** Until the transaction ends nobody else takes it. */

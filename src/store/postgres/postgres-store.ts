@@ -25,7 +25,6 @@ import { PostgresBranches } from "./branches.ts";
 import { Claims } from "./claims.ts";
 import { PostgresConversations } from "./conversations.ts";
 import { PostgresDatabase, sql, statementsOn } from "./database.ts";
-import { heldCallOfResponses } from "./held-calls.ts";
 import { failResponsesOf, PostgresResponses } from "./responses.ts";
 import { applyRetention } from "./retention.ts";
 import { migrate, openingFailure } from "./schema.ts";
@@ -215,7 +214,10 @@ class PostgresStore implements OpenStore {
   }
 
   async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
-    return await heldCallOfResponses(this.#database, owner, callId);
+    const row = await this.#database.get<{ holder: string; state: string }>(sql`SELECT holder, state
+      FROM fermata.held_calls JOIN fermata.responses ON responses.id = holder
+      WHERE owner = ${owner} AND call_id = ${callId}`);
+    return row === undefined ? null : { responseId: row.holder, state: JSON.parse(row.state) };
   }
 
   async eventTokens(id: string, from: number): Promise<number[]> {

@@ -8,8 +8,9 @@ import {
   responseHoldOf,
   type ResponseRow,
   storedResponse,
+  readTokens,
+  writtenTokens,
 } from "../rows.ts";
-import { readTokens, writtenTokens } from "../written-tokens.ts";
 import type {
   NewResponse,
   ResponseHold,

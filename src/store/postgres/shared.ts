@@ -5,7 +5,6 @@ import { Changes } from "./changes.ts";
 import type { Claims } from "./claims.ts";
 import { type PostgresDatabase, sql } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
-import { closeQuestion, openQuestion, openQuestions, questionState } from "./questions.ts";
 import { channels, type Session } from "./session.ts";
 
 export class PostgresShared implements SharedStore {
@@ -47,19 +46,33 @@ export class PostgresShared implements SharedStore {
   }
 
   async openQuestion(owner: string, callId: string, question: unknown): Promise<void> {
-    await openQuestion(this.#database, this.#session().id, { owner, callId }, question);
+    await this.#database.run(sql`INSERT INTO fermata.questions (process, call_id, owner, body)
+      VALUES (${this.#session().id}, ${callId}, ${owner}, ${JSON.stringify(question)})
+      ON CONFLICT (process, call_id) DO UPDATE SET owner = excluded.owner, body = excluded.body,
+        is_open = true, changed_at = now()`);
   }
 
   async closeQuestion(callId: string): Promise<void> {
-    await closeQuestion(this.#database, this.#session().id, callId);
+    await this.#database.run(sql`UPDATE fermata.questions SET is_open = false, changed_at = now()
+      WHERE process = ${this.#session().id} AND call_id = ${callId}`);
   }
 
   async openQuestions(owner: string): Promise<unknown[]> {
-    return await openQuestions(this.#database, this.#session().id, owner);
+    const bodies = await this.#database.column<string>(sql`SELECT body FROM fermata.questions
+      JOIN fermata.processes ON processes.id = process
+      WHERE owner = ${owner} AND is_open AND process <> ${this.#session().id} ORDER BY changed_at`);
+    return bodies.map((body) => JSON.parse(body) as unknown);
   }
 
   async questionState(owner: string, callId: string): Promise<QuestionState | null> {
-    return await questionState(this.#database, { owner, callId });
+    const [state] = await this.#database.column<QuestionState>(sql`SELECT CASE
+        WHEN is_open AND processes.id IS NOT NULL THEN 'open'
+        WHEN is_open THEN 'left'
+        ELSE 'closed' END
+      FROM fermata.questions LEFT JOIN fermata.processes ON processes.id = process
+      WHERE owner = ${owner} AND call_id = ${callId}
+      ORDER BY is_open AND processes.id IS NOT NULL DESC, is_open, changed_at DESC LIMIT 1`);
+    return state ?? null;
   }
 
   async deliver(about: string, body: unknown): Promise<unknown> {

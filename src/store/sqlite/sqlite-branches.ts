@@ -1,7 +1,6 @@
 /** Branched conversations in the SQLite file that holds the responses too. */
 
 import type { HeldCallTable } from "./held-call-table.ts";
-import { readTokens, writtenTokens } from "../written-tokens.ts";
 import { sql, type StoreDatabase } from "./database.ts";
 import {
   type ConversationRow,
@@ -12,6 +11,8 @@ import {
   messageOf,
   type RunRow,
   runOf,
+  readTokens,
+  writtenTokens,
 } from "../rows.ts";
 import type {
   BranchedConversation,
