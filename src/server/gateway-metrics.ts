@@ -40,28 +40,18 @@ const counters: Record<string, [help: string, value: (stats: Stats) => number]> 
 /** `models`: one for each model in memory, read at each scrape. */
 export function publishGatewayMetrics(registry: Registry, models: () => Model[]): void {
   const registers = [registry];
-  for (const [name, [help, valueOf]] of Object.entries(gauges))
-    new Gauge({
-      name,
-      help,
-      registers,
-      labelNames: ["model_name"],
-      collect() {
-        this.reset();
-        for (const { model, stats } of models()) this.inc({ model_name: model }, valueOf(stats));
-      },
-    });
-  for (const [name, [help, valueOf]] of Object.entries(counters))
-    new Counter({
-      name,
-      help,
-      registers,
-      labelNames: ["model_name"],
-      collect() {
-        this.reset();
-        for (const { model, stats } of models()) this.inc({ model_name: model }, valueOf(stats));
-      },
-    });
+  const ofEach = (name: string, [help, valueOf]: (typeof gauges)[string]) => ({
+    name,
+    help,
+    registers,
+    labelNames: ["model_name"] as const,
+    collect(this: { reset(): void; inc(labels: { model_name: string }, value: number): void }) {
+      this.reset();
+      for (const { model, stats } of models()) this.inc({ model_name: model }, valueOf(stats));
+    },
+  });
+  for (const [name, gauge] of Object.entries(gauges)) new Gauge(ofEach(name, gauge));
+  for (const [name, counter] of Object.entries(counters)) new Counter(ofEach(name, counter));
   new Gauge({
     name: "vllm:cache_config_info",
     help: "Size of the KV cache, in labels: blocks of block_size tokens.",

@@ -4,6 +4,7 @@ import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { readLimit } from "../body/stored.ts";
 import { requestOwner } from "../http/access.ts";
+import { idInPath } from "../http/requests.ts";
 import type { Traces } from "../answer/traces.ts";
 
 export function traceRoutes(traces: Traces): RouteOptions[] {
@@ -23,7 +24,7 @@ export function traceRoutes(traces: Traces): RouteOptions[] {
       url: "/api/traces/:id",
       config: { scope: "admin" },
       handler: async (request) => {
-        const { id } = request.params as { id: string };
+        const id = idInPath(request);
         const trace = traces.find(requestOwner(request), id);
         if (trace === null)
           throw new FermataError(

@@ -5,6 +5,7 @@ import { needStore, pageOf, readPageQuery, metadataField } from "../body/stored.
 import type { RouteContext } from "../context.ts";
 import { readBody } from "../body/field.ts";
 import { requestOwner } from "../http/access.ts";
+import { idInPath } from "../http/requests.ts";
 import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
 import type { StoredItem } from "../../store/types.ts";
 
@@ -22,7 +23,6 @@ export const labelFields = { metadata: metadataField };
 export function storedCompletionRoutes({ services, warnings }: RouteContext): RouteOptions[] {
   const storedOf = (request: FastifyRequest): StoredCompletions =>
     new StoredCompletions(needStore(services.store, "store"), requestOwner(request));
-  const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id;
   return [
     {
       method: "GET",
@@ -37,7 +37,7 @@ export function storedCompletionRoutes({ services, warnings }: RouteContext): Ro
     {
       method: "GET",
       url: "/v1/chat/completions/:id",
-      handler: async (request) => storedOf(request).find(idOf(request)),
+      handler: async (request) => storedOf(request).find(idInPath(request)),
     },
     {
       method: "POST",
@@ -45,14 +45,14 @@ export function storedCompletionRoutes({ services, warnings }: RouteContext): Ro
       handler: async (request) => {
         const reading = { warn: warnings.warn };
         const { metadata } = readBody(labelFields, request.body, reading, 'Send {"metadata": {…}}');
-        return storedOf(request).setMetadata(idOf(request), metadata);
+        return storedOf(request).setMetadata(idInPath(request), metadata);
       },
     },
     {
       method: "DELETE",
       url: "/v1/chat/completions/:id",
       handler: async (request) => {
-        const id = idOf(request);
+        const id = idInPath(request);
         await storedOf(request).delete(id);
         return { object: "chat.completion.deleted", id, deleted: true };
       },
@@ -61,7 +61,7 @@ export function storedCompletionRoutes({ services, warnings }: RouteContext): Ro
       method: "GET",
       url: "/v1/chat/completions/:id/messages",
       handler: async (request) => {
-        const messages = await storedOf(request).messages(idOf(request));
+        const messages = await storedOf(request).messages(idInPath(request));
         const query = readPageQuery({ order: "asc", ...(request.query as Query) });
         return pageOf(messages.map(wireMessage), query);
       },

@@ -41,7 +41,7 @@ export class InterruptedRuns {
       const abort = work?.controller ?? new AbortController();
       this.#expected.set(conversationId, id);
       const expected = { id, owner, model: modelOf(run), abort };
-      const goesOn = this.#runner.expected.add(expected, async () => {
+      const goesOn = this.#runner.live.expected.add(expected, async () => {
         await this.#goOn(run, abort.signal);
         work?.end();
         if (this.#expected.get(conversationId) === id) this.#expected.delete(conversationId);

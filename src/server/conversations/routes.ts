@@ -5,6 +5,7 @@ import type { NumberedEvent } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
+import { idInPath } from "../http/requests.ts";
 import {
   readerGone,
   waitForServers,
@@ -46,7 +47,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       method: "GET",
       url: "/api/conversations/:id",
       /** With the messages of every branch. */
-      handler: async (request) => await conversations.get(requestOwner(request), idOf(request)),
+      handler: async (request) => await conversations.get(requestOwner(request), idInPath(request)),
     },
     {
       method: "PATCH",
@@ -54,7 +55,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       /** Its title, its settings, the branch that is shown. */
       handler: async (request) => {
         const patch = parseConversationPatch(request.body, warnings.warn);
-        return await conversations.change(requestOwner(request), idOf(request), patch);
+        return await conversations.change(requestOwner(request), idInPath(request), patch);
       },
     },
     {
@@ -62,7 +63,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       url: "/api/conversations/:id",
       /** Cancels its runs. */
       handler: async (request, reply) => {
-        await conversations.delete(requestOwner(request), idOf(request));
+        await conversations.delete(requestOwner(request), idInPath(request));
         return reply.code(204).send();
       },
     },
@@ -76,7 +77,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
         const body = parseRunRequest(request.body, warnings.warn);
         const run = { ...context, answer: answerOf(request), log: request.log, startedAt };
         const owner = requestOwner(request);
-        const started = await conversations.startRun(owner, idOf(request), body, run);
+        const started = await conversations.startRun(owner, idInPath(request), body, run);
         return reply.code(202).send(started);
       },
     },
@@ -86,7 +87,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       /** Ends a run; its output so far stays. */
       handler: async (request, reply) => {
         const { run_id: runId } = request.params as { run_id: string };
-        await conversations.cancelRun(requestOwner(request), idOf(request), runId);
+        await conversations.cancelRun(requestOwner(request), idInPath(request), runId);
         return reply.code(202).send({ run_id: runId });
       },
     },
@@ -111,16 +112,12 @@ function streamRoute({ conversations, config }: ConversationsContext): RouteOpti
         withDetails,
       };
       const owner = requestOwner(request);
-      const events = await conversations.events(owner, idOf(request), wanted, viewer);
+      const events = await conversations.events(owner, idInPath(request), wanted, viewer);
       if (events === null) return reply.code(204).send();
       await streamAnswer(events, new ConversationStream(withDetails), { request, reply, config });
       return reply;
     },
   };
-}
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id;
 }
 
 function readLastEventId({ headers }: FastifyRequest): number {

@@ -9,7 +9,6 @@ import { isOfModel, Transcript } from "../../tools/transcript.ts";
 import type { BranchedRun, BranchStore, InterruptedRun, NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
-import type { ExpectedRuns } from "../answer/expected-runs.ts";
 import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
 import { takenOver } from "../answer/shared-runs.ts";
 import { modelFingerprint, wireUsage } from "../answer/completion-parts.ts";
@@ -107,37 +106,20 @@ class ConversationRun extends LiveRun<NumberedEvent> {
 
 export class Runner {
   readonly #store: BranchStore;
-  readonly #live = new LiveRuns<ConversationRun>();
+  readonly live = new LiveRuns<ConversationRun>();
 
   constructor(store: BranchStore) {
     this.#store = store;
   }
 
-  find(owner: string, runId: string): ConversationRun | null {
-    return this.#live.find(owner, runId);
-  }
-
-  get expected(): ExpectedRuns {
-    return this.#live.expected;
-  }
-
   /** The runs of a conversation, the newest last. */
   runsOf(conversationId: string): ConversationRun[] {
-    return this.#live.where(({ run }) => run.conversationId === conversationId);
+    return this.live.where(({ run }) => run.conversationId === conversationId);
   }
 
   /** Resolves when all runs of a conversation have ended. */
   async cancelAll(conversationId: string, reason: FermataError): Promise<void> {
-    await this.#live.cancel(this.runsOf(conversationId), reason);
-  }
-
-  async cancelById(runId: string, reason: FermataError): Promise<void> {
-    await this.#live.cancelById(runId, reason);
-  }
-
-  /** Resolves when it has ended: to false, if it is not here. */
-  async end(owner: string, runId: string, reason: FermataError): Promise<boolean> {
-    return await this.#live.end(owner, runId, reason);
+    await this.live.cancel(this.runsOf(conversationId), reason);
   }
 
   async start(
@@ -191,7 +173,7 @@ export class Runner {
       const change = { title, leafId: answer.id };
       await this.#store.beginRun(owner, { ...run, request }, [...asked, answer], change);
       const live = new ConversationRun(owner, run, { store: this.#store, abort: controller });
-      this.#live.add(live);
+      this.live.add(live);
       const course = { mapper: new RunMapper(), transcript: new Transcript(), held, signal };
       const following = follow(live, work, context, course).finally(endWork);
       context.lease?.until(following);
@@ -251,7 +233,7 @@ export class Runner {
       const conversation = { ...request.chat, ...begun, signal, owner, onTokens: held.drawn.draw };
       await runEvents(conversation, mode, running, sink);
     });
-    this.#live.add(live);
+    this.live.add(live);
     const startedAt = performance.now() - (state.timeline.at(-1)?.at_ms ?? 0);
     const earlier = new EarlierEvents(resumption);
     const course = {

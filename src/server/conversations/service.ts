@@ -128,7 +128,7 @@ export class ConversationService {
     const running = messages.filter(({ runId, body }) => runId !== null && isRunning(body));
     await Promise.all(
       running.map(async ({ runId }) => {
-        const wasHere = await this.#runner.end(owner, runId!, reason);
+        const wasHere = await this.#runner.live.end(owner, runId!, reason);
         if (!wasHere && this.#shared !== null) await cancelElsewhere(runId!, this.#shared);
       }),
     );
@@ -181,14 +181,19 @@ export class ConversationService {
   /** A run that has ended stays as it is. */
   async cancelRun(owner: string, id: string, runId: string): Promise<void> {
     await this.#findRun(owner, id, runId);
-    const isHere = this.#runner.find(owner, runId) ?? this.#runner.expected.has(owner, runId);
+    const isHere =
+      this.#runner.live.find(owner, runId) ?? this.#runner.live.expected.has(owner, runId);
     if (!isHere) await this.#shared?.cancel(runId);
-    void this.#runner.end(owner, runId, new FermataError("cancelled", "The run was cancelled."));
+    void this.#runner.live.end(
+      owner,
+      runId,
+      new FermataError("cancelled", "The run was cancelled."),
+    );
   }
 
   /** Of a run that another process asks for. */
   async cancelHere(runId: string, reason: FermataError): Promise<void> {
-    await this.#runner.cancelById(runId, reason);
+    await this.#runner.live.cancelById(runId, reason);
   }
 
   /**
@@ -203,12 +208,12 @@ export class ConversationService {
   ): Promise<AsyncGenerator<NumberedEvent, void, void> | null> {
     const wanted = runId ?? (await this.#currentRun(owner, id));
     await this.#findRun(owner, id, wanted);
-    const live = this.#runner.find(owner, wanted);
+    const live = this.#runner.live.find(owner, wanted);
     if (live !== null) return live.read(after, viewer);
     await this.#interrupted.take();
-    if (this.#runner.expected.has(owner, wanted))
+    if (this.#runner.live.expected.has(owner, wanted))
       return this.#eventsLater(owner, id, { runId: wanted, after, withDetails }, viewer);
-    const taken = this.#runner.find(owner, wanted);
+    const taken = this.#runner.live.find(owner, wanted);
     if (taken !== null) return taken.read(after, viewer);
     const read = (from: number): Promise<NumberedEvent[]> => this.#store.runEvents(wanted, from);
     if (this.#shared !== null && (await this.#shared.isAtWork(wanted))) {
@@ -227,7 +232,7 @@ export class ConversationService {
     ...asked: [...Parameters<ConversationService["events"]>]
   ): AsyncGenerator<NumberedEvent, void, void> {
     const [, , { runId }, viewer] = asked;
-    await this.#runner.expected.settled(runId!, viewer);
+    await this.#runner.live.expected.settled(runId!, viewer);
     const events = viewer.aborted ? null : await this.events(...asked);
     if (events !== null) yield* events;
   }
@@ -235,7 +240,7 @@ export class ConversationService {
   async #messages(owner: string, id: string): Promise<Message[]> {
     const messages = (await this.#store.messages(owner, id)) as Message[];
     const isOrphan = ({ runId, body }: Message): boolean =>
-      runId !== null && isRunning(body) && this.#runner.find(owner, runId) === null;
+      runId !== null && isRunning(body) && this.#runner.live.find(owner, runId) === null;
     if (!messages.some(isOrphan)) return messages.map((message) => this.#live(owner, message));
     await this.#interrupted.take();
     const again = (await this.#store.messages(owner, id)) as Message[];
@@ -254,7 +259,7 @@ export class ConversationService {
 
   /** The current message, if a run of this process writes it. */
   #live(owner: string, message: Message): Message {
-    const live = message.runId === null ? null : this.#runner.find(owner, message.runId);
+    const live = message.runId === null ? null : this.#runner.live.find(owner, message.runId);
     if (live === null || message.body.role === "user") return message;
     return { ...message, body: answerBody(live.state, []) };
   }

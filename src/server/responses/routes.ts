@@ -1,6 +1,6 @@
 /** Every endpoint below /v1/responses, and the streams of their events. */
 
-import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
@@ -9,6 +9,7 @@ import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import { takeHandedOver, takeOverLeft } from "../answer/shared-runs.ts";
 import { requestOwner } from "../http/access.ts";
+import { idInPath } from "../http/requests.ts";
 import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
 import {
@@ -146,7 +147,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       /** The response, or with `stream` its events after `starting_after`. */
       handler: async (request, reply) => {
         const query = request.query as Record<string, string | undefined>;
-        const asked = [requestOwner(request), idOf(request)] as const;
+        const asked = [requestOwner(request), idInPath(request)] as const;
         if (!readStream(query["stream"])) return await responses.retrieve(...asked);
         const after = readStartingAfter(query["starting_after"]);
         const events = await responses.replay(...asked, after, readerGone(reply));
@@ -158,7 +159,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       method: "DELETE",
       url: "/v1/responses/:id",
       handler: async (request) => {
-        const id = idOf(request);
+        const id = idInPath(request);
         await responses.delete(requestOwner(request), id);
         return { id, object: "response", deleted: true };
       },
@@ -167,7 +168,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       method: "POST",
       url: "/v1/responses/:id/cancel",
       /** Ends a background response; its output so far stays. */
-      handler: async (request) => await responses.cancel(requestOwner(request), idOf(request)),
+      handler: async (request) => await responses.cancel(requestOwner(request), idInPath(request)),
     },
     {
       method: "GET",
@@ -175,7 +176,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       /** The items that the model read, page by page. */
       handler: async (request) => {
         const page = readPageQuery(request.query as Record<string, unknown>);
-        return pageOf(await responses.inputItems(requestOwner(request), idOf(request)), page);
+        return pageOf(await responses.inputItems(requestOwner(request), idInPath(request)), page);
       },
     },
     {
@@ -185,7 +186,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       bodyLimit: outputBodyBytes(config),
       /** The output of a call that a held response waits for. */
       handler: async (request) => {
-        const id = idOf(request);
+        const id = idInPath(request);
         const { callId, output } = parseToolOutput(
           request.body,
           warnings.warn,
@@ -248,10 +249,6 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
       },
     },
   ];
-}
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id;
 }
 
 function readStream(value: string | undefined): boolean {
