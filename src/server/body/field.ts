@@ -8,6 +8,7 @@
  * ids, a document's form) and warns while it reads. And 250 lines replace one more dependency at run time.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import { isJsonObject } from "../../json.ts";
 import type { Parts } from "../../parts.ts";
 import type { Warn } from "./warnings.ts";
@@ -163,9 +164,17 @@ export function* partsOf<Value>(
     : ((yield* readInParts(value, path, reading)) as Value);
 }
 
-const never = (): boolean => false;
+/** For `ignored` and `refused`: values that ask for nothing, or for what happens anyway. */
+export function only(...values: unknown[]): (value: unknown) => boolean {
+  return (value) => values.some((one) => one === value || isDeepStrictEqual(one, value));
+}
 
-export function ignored(about: string, isQuiet: (value: unknown) => boolean = never): Ignored {
+/** For `ignored`: no value needs a warning. */
+export function anything(): boolean {
+  return true;
+}
+
+export function ignored(about: string, isQuiet: (value: unknown) => boolean = only()): Ignored {
   return { effect: "ignored", about, isQuiet };
 }
 

@@ -1,6 +1,6 @@
 /** `keep_alive`: how long a request's model stays in memory. */
 
-import { fieldError, ignored, optional, type Type } from "./field.ts";
+import { fieldError, ignored, optional, type Type, anything } from "./field.ts";
 import { isJsonObject } from "../../json.ts";
 
 const remedy = 'Send seconds, or a text as "5m"';
@@ -34,7 +34,7 @@ const keepAliveType: Type<number | undefined> = {
 };
 
 /** Of models that never leave. */
-export const noKeepAlive = ignored("has no effect: the model stays loaded", () => true);
+export const noKeepAlive = ignored("has no effect: the model stays loaded", anything);
 
 /** Read with the whole body, before its model is there: see `modelRoutes`. */
 export const keepAliveField = optional(

@@ -8,6 +8,7 @@ import {
   type FieldTable,
   type Reading,
   fieldError,
+  only,
 } from "../body/field.ts";
 import {
   checkChoices,
@@ -83,8 +84,8 @@ export const completionFields = {
   ),
   user: ignored("is not used"),
   request_id: ignored("is not used: `X-Request-Id` is"),
-  priority: ignored("has no effect: clients take turns", (value) => value === 0),
-  spaces_between_special_tokens: ignored("has no effect", (value) => value === true),
+  priority: ignored("has no effect: clients take turns", only(0)),
+  spaces_between_special_tokens: ignored("has no effect", only(true)),
   best_of: optional(integer(1, maxChoices), "as `n`: no answers are thrown away"),
   suffix: optional(
     text({ remedy: "Send a text" }),

@@ -1,7 +1,15 @@
 /** Fields of POST /v1/messages and /v1/messages/count_tokens. */
 
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { ignored, optional, refused, required, type FieldTable } from "../body/field.ts";
+import {
+  ignored,
+  optional,
+  refused,
+  required,
+  type FieldTable,
+  only,
+  anything,
+} from "../body/field.ts";
 import {
   modelField,
   streamField,
@@ -19,8 +27,6 @@ import { integer, mapped, object, oneOf } from "../body/values.ts";
 import { messagesField, systemField } from "./messages.ts";
 import { toolChoiceField, toolsField } from "./tools.ts";
 
-const quietly = (): boolean => true;
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const onTheirServers = "asks for what Anthropic's servers run";
 const showThinking = 'Send {"type": "enabled"}, "adaptive" or "disabled"';
 
@@ -70,12 +76,12 @@ export const messageFields = {
   top_p: samplingFields.top_p,
   top_k: samplingFields.top_k,
 
-  metadata: ignored("is not used", quietly),
-  cache_control: ignored("is not needed: every prefix is cached", quietly),
-  service_tier: ignored("has no effect: there is one tier", quietly),
-  betas: ignored("has no effect", quietly),
-  anthropic_beta: ignored("has no effect", quietly),
-  anthropic_version: ignored("has no effect", quietly),
+  metadata: ignored("is not used", anything),
+  cache_control: ignored("is not needed: every prefix is cached", anything),
+  service_tier: ignored("has no effect: there is one tier", anything),
+  betas: ignored("has no effect", anything),
+  anthropic_beta: ignored("has no effect", anything),
+  anthropic_version: ignored("has no effect", anything),
   inference_geo: ignored("has no effect: everything runs here"),
   speed: ignored("has no effect"),
   diagnostics: ignored("has no effect"),
@@ -88,18 +94,14 @@ export const messageFields = {
     "Send the whole history in messages",
   ),
   container: refused(onTheirServers, "Offer tools in tools"),
-  mcp_servers: refused(
-    onTheirServers,
-    "Configure MCP servers where Fermata is started",
-    isEmptyList,
-  ),
+  mcp_servers: refused(onTheirServers, "Configure MCP servers where Fermata is started", only([])),
   output_format: refused("was replaced", "Send output_config.format"),
 } satisfies FieldTable;
 
 const refusal = refused(
   "is not a field of Anthropic's API",
   "Send output_config.format, or use /v1/chat/completions",
-  (value) => value === false || isEmptyList(value),
+  only(false, []),
 );
 const { logit_bias, ignore_eos, n_predict } = { ...samplingFields, ...maxTokensFields };
 const otherWires = {

@@ -10,6 +10,8 @@ import {
   type Type,
   fieldError,
   kindOf,
+  only,
+  anything,
 } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
 import { stopField, samplingFields, topLogprobs } from "../body/generation.ts";
@@ -18,16 +20,13 @@ import { tokenIds } from "../body/prompt-inputs.ts";
 import { boolean, either, integer, list, mapped, object, text } from "../body/values.ts";
 import { imagesField, messagesField } from "./messages.ts";
 
-const quietly = (): boolean => true;
-const isEmptyText = (value: unknown): boolean => value === "";
-
 const modelName = text({ min: 1, remedy: "Send a model's name" });
 const modelField = optional(
   modelName,
   "with a tag or without. A single model answers to every name, and an unknown one is logged; with `--models-dir` an unknown one is a 404",
 );
 const streamField = optional(boolean, "a JSON object a line", true);
-const atStart = ignored("has no effect: it is set when the server is started", quietly);
+const atStart = ignored("has no effect: it is set when the server is started", anything);
 
 const { temperature, top_p, top_k, min_p, typical_p, seed, ...penalties } = samplingFields;
 
@@ -56,9 +55,9 @@ const optionFields = {
   low_vram: atStart,
   use_mmap: atStart,
   use_mlock: atStart,
-  num_keep: ignored("has no effect: a context is not shifted", quietly),
-  penalize_newline: ignored("has no effect", quietly),
-  tfs_z: ignored("has no effect: the sampler is gone from llama.cpp", (value) => value === 1),
+  num_keep: ignored("has no effect: a context is not shifted", anything),
+  penalize_newline: ignored("has no effect", anything),
+  tfs_z: ignored("has no effect: the sampler is gone from llama.cpp", only(1)),
 } satisfies FieldTable;
 
 const options = object(optionFields, 'Send {"temperature": 0}');
@@ -121,11 +120,11 @@ export const generateFields = {
   system: optional(text({ remedy: "Send a string" }), "the system message", ""),
   raw: optional(boolean, "`true`: the prompt is not put into the model's template", false),
   images: imagesField,
-  suffix: refused("is not supported here", "Send it to /v1/completions", isEmptyText),
+  suffix: refused("is not supported here", "Send it to /v1/completions", only("")),
   template: refused(
     "would replace the model's own",
     'Send "raw": true with a prompt that is rendered, or start with --chat-template',
-    isEmptyText,
+    only(""),
   ),
   context: optional(
     tokenIds(0),
@@ -139,7 +138,7 @@ const maybeName = text({ remedy: "Send a model's name" });
 export const showFields = {
   model: optional(maybeName, "one that /api/tags lists", ""),
   name: optional(maybeName, "the same under its old name", ""),
-  verbose: ignored("has no effect", quietly),
+  verbose: ignored("has no effect", anything),
 } satisfies FieldTable;
 
 /** As OpenAI has it. */
@@ -176,7 +175,7 @@ export function embedFields(dimensions?: number) {
       "a text that is too long is cut at its end; `false`: it is an error",
       true,
     ),
-    options: ignored("has no effect", quietly),
+    options: ignored("has no effect", anything),
     keep_alive: noKeepAlive,
   } satisfies FieldTable;
 }
@@ -189,6 +188,6 @@ export const oneEmbeddingFields = {
     "a text; none is answered by none",
     "",
   ),
-  options: ignored("has no effect", quietly),
+  options: ignored("has no effect", anything),
   keep_alive: noKeepAlive,
 } satisfies FieldTable;

@@ -6,14 +6,12 @@ import { unseen } from "../body/content-parts.ts";
 import { asConversation } from "../body/prompt.ts";
 import { list, mapped, object, record, tagged, text } from "../body/values.ts";
 
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
-
 /** Base64 of pictures. */
 export const imagesField = optional({
   schema: { type: "array", maxItems: 0 },
   remedy: "Send text only",
   read(value: unknown, path: string): void {
-    if (isEmptyList(value)) return;
+    if (Array.isArray(value) && value.length === 0) return;
     const problem = "has images, and the model reads text only";
     throw fieldError("image_not_supported", path, problem, this.remedy);
   },

@@ -11,6 +11,8 @@ import {
   kindOf,
   type JsonObject,
   required,
+  only,
+  anything,
 } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
 import {
@@ -33,7 +35,6 @@ import { responseTools } from "./tools.ts";
 /** What is remembered, or repeated in each event. */
 const name = text({ max: 512 });
 const cached = "has no effect: every prefix is cached";
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 const conversationId: Type<string> = {
   schema: {
@@ -73,7 +74,7 @@ export const responseFields = {
   store: optional(boolean, "default true; without a store the server keeps nothing"),
   background: optional(boolean, "needs the store", false),
   stream: streamField,
-  stream_options: ignored("nothing is obfuscated", () => true),
+  stream_options: ignored("nothing is obfuscated", anything),
   metadata: metadataField,
   tools: optional(
     responseTools,
@@ -140,18 +141,15 @@ export const responseFields = {
   ...timesFields,
   ...generationFields,
 
-  service_tier: ignored(
-    "has no effect: there is one tier",
-    (value) => value === "auto" || value === "default",
-  ),
+  service_tier: ignored("has no effect: there is one tier", only("auto", "default")),
   prompt_cache_options: ignored(cached),
   prompt_cache_retention: ignored(cached),
-  client_metadata: ignored("is not used", () => true),
+  client_metadata: ignored("is not used", anything),
 
   context_management: refused(
     "is not supported: a response does not compact its own context",
     "Send POST /v1/responses/compact between turns",
-    isEmptyList,
+    only([]),
   ),
   moderation: refused("is not supported", "Leave it out"),
   prompt: refused(
