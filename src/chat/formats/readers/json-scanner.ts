@@ -27,6 +27,12 @@ export function isBlank(character: string): boolean {
   return character === " " || character === "\n" || character === "\r" || character === "\t";
 }
 
+/** A character as it stands in a string of JSON. Half a surrogate pair stays as it is: its other half follows. */
+export function inJsonString(character: string): string {
+  const isHalf = character >= "\ud800" && character <= "\udfff";
+  return isHalf ? character : JSON.stringify(character).slice(1, -1);
+}
+
 export class JsonScanner {
   #state: State = "value";
   #inKey = false;
@@ -36,6 +42,11 @@ export class JsonScanner {
 
   get inString(): boolean {
     return this.#state === "string" || this.#state === "escape" || this.#state === "unicode";
+  }
+
+  /** What to feed for a character: models write line breaks into strings, and JSON wants them escaped. */
+  repaired(character: string): string {
+    return this.inString && character < " " ? inJsonString(character) : character;
   }
 
   /** Something of the value was read. */

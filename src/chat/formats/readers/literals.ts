@@ -3,7 +3,7 @@
  * `(city='Rome', days=2, exact=True)`, Gemma's `{city:<escape>Rome<escape>,days:2}`.
  */
 
-import { isBlank } from "./json-scanner.ts";
+import { inJsonString, isBlank } from "./json-scanner.ts";
 
 export interface LiteralSyntax {
   /** Begin and end a string. */
@@ -232,8 +232,7 @@ export class LiteralTranscoder {
       this.#place = "escape";
       return "more";
     }
-    const isHalf = first >= "\ud800" && first <= "\udfff";
-    this.#emit(isHalf ? first : JSON.stringify(first).slice(1, -1));
+    this.#emit(inJsonString(first));
     for (const other of rest) {
       const result = this.#feedString(other);
       if (result !== "more") return result;

@@ -80,13 +80,11 @@ export class NamedReader implements CallReader {
   }
 
   #feedValue(character: string): boolean {
-    // Models write line breaks into strings; JSON wants them escaped.
-    const isRaw = this.#scanner.inString && character < " ";
     if (character === this.#calls.behind && this.#scanner.missing !== "") {
       this.close();
       return false;
     }
-    for (const piece of isRaw ? JSON.stringify(character).slice(1, -1) : character) {
+    for (const piece of this.#scanner.repaired(character)) {
       const result = this.#scanner.feed(piece);
       if (result === "end-before") {
         this.#end();

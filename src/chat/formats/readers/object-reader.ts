@@ -58,10 +58,7 @@ export class ObjectReader implements CallReader {
 
   feed(character: string): boolean {
     this.#taken = true;
-    // Models write line breaks into strings; JSON wants them escaped.
-    const feedable =
-      this.inString && character < " " ? JSON.stringify(character).slice(1, -1) : character;
-    for (const piece of feedable) this.#step(piece);
+    for (const piece of this.#scanner.repaired(character)) this.#step(piece);
     return this.#taken && this.#state !== "refused";
   }
 

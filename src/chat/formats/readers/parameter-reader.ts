@@ -167,8 +167,7 @@ export class ParameterReader implements CallReader {
   }
 
   #feedJson(character: string): void {
-    const isRaw = this.#json.inString && character < " ";
-    for (const piece of isRaw ? JSON.stringify(character).slice(1, -1) : character) {
+    for (const piece of this.#json.repaired(character)) {
       const result = this.#json.feed(piece);
       this.#sink.arguments(piece);
       if (result === "more") continue;

@@ -4,7 +4,7 @@
  */
 
 import { parseJson } from "../../../json.ts";
-import { JsonScanner, isBlank } from "./json-scanner.ts";
+import { inJsonString, JsonScanner, isBlank } from "./json-scanner.ts";
 import { type PlacedSchema, partOf, typeOf, typesOf } from "./value-schema.ts";
 
 export interface ValueOptions {
@@ -82,7 +82,7 @@ export class ParameterValue {
 
   #write(text: string): void {
     if (text === "") return;
-    if (this.#streams) this.#options.emit(escape(text));
+    if (this.#streams) this.#options.emit(text.split("").map(inJsonString).join(""));
     else this.#parts.push(text);
   }
 
@@ -91,17 +91,6 @@ export class ParameterValue {
     const nested = elementMark === undefined ? undefined : nestedJson(text, elementMark, schema);
     return nested ?? writeValue(text, schema);
   }
-}
-
-/** Half a surrogate pair stays as it is: its other half follows. */
-function escape(text: string): string {
-  let escaped = "";
-  for (let i = 0; i < text.length; i++) {
-    const character = text.charAt(i);
-    const isHalf = character >= "\ud800" && character <= "\udfff";
-    escaped += isHalf ? character : JSON.stringify(character).slice(1, -1);
-  }
-  return escaped;
 }
 
 /**
