@@ -60,11 +60,27 @@ export interface HeldCall {
   state: unknown;
 }
 
+/** Conversations of /v1/conversations, which are lists of items. */
+export interface ConversationStore {
+  create(owner: string, conversation: StoredConversation): Promise<void>;
+  find(owner: string, id: string): Promise<StoredConversation | null>;
+  setMetadata(owner: string, id: string, metadata: Record<string, string>): Promise<boolean>;
+  delete(owner: string, id: string): Promise<boolean>;
+  /** Null if there is no such conversation. */
+  items(owner: string, id: string): Promise<StoredItem[] | null>;
+  /** @returns the items as they are stored: one that is known is referred to */
+  add(owner: string, id: string, items: readonly StoredItem[]): Promise<StoredItem[]>;
+  /** Adds a response's input and output to its conversation. */
+  addResponse(owner: string, responseId: string): Promise<void>;
+  deleteItem(owner: string, id: string, itemId: string): Promise<boolean>;
+}
+
 /**
  * Every item is stored once; responses and conversations refer to items in their order. An owner
  * never sees what another one stored. What a promise says is done survives the end of the process.
  */
 export interface ResponseStore {
+  readonly conversations: ConversationStore;
   /**
    * The history is that of the previous response, or what its conversation holds now. Input items that
    * are stored already, by id or by what they say, are referred to.
@@ -77,8 +93,6 @@ export interface ResponseStore {
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void>;
-  /** Adds a response's input and output to its conversation. */
-  appendToConversation(owner: string, responseId: string): Promise<void>;
   response(owner: string, id: string): Promise<StoredResponse | null>;
   /** All of the owner's, the oldest first. */
   responses(owner: string): Promise<StoredResponse[]>;
@@ -110,23 +124,6 @@ export interface ResponseStore {
   eventTokens(id: string, from: number): Promise<number[]>;
   /** Those numbered above `after`, as far as they came. Default: all. */
   events(owner: string, id: string, after?: number): Promise<unknown[]>;
-
-  createConversation(owner: string, conversation: StoredConversation): Promise<void>;
-  conversation(owner: string, id: string): Promise<StoredConversation | null>;
-  setConversationMetadata(
-    owner: string,
-    id: string,
-    metadata: Record<string, string>,
-  ): Promise<boolean>;
-  deleteConversation(owner: string, id: string): Promise<boolean>;
-  conversationItems(owner: string, id: string): Promise<StoredItem[] | null>;
-  /** The items as they are stored: one that is known is referred to. */
-  addConversationItems(
-    owner: string,
-    id: string,
-    items: readonly StoredItem[],
-  ): Promise<StoredItem[]>;
-  deleteConversationItem(owner: string, id: string, itemId: string): Promise<boolean>;
 
   close(): Promise<void>;
 }

@@ -46,20 +46,20 @@ export function conversationRoutes(
       const { metadata, items } = given;
       const createdAt = Math.floor(Date.now() / 1000);
       const conversation = { id: newId("conv", replica), createdAt, metadata };
-      await store.createConversation(owner, conversation);
-      if (items.length > 0) await store.addConversationItems(owner, conversation.id, items);
+      await store.conversations.create(owner, conversation);
+      if (items.length > 0) await store.conversations.add(owner, conversation.id, items);
       return wireConversation(conversation);
     }),
     route("GET", "/:id", async (asked) => wireConversation(await find(asked))),
     route("POST", "/:id", async (asked) => {
       const { store, owner, request, id } = asked;
       const given = readBody(conversationLabelFields, request.body, { warn }, showLabels);
-      await store.setConversationMetadata(owner, id, given.metadata);
+      await store.conversations.setMetadata(owner, id, given.metadata);
       return wireConversation(await find(asked));
     }),
     // Its items go with it, but for those that responses refer to.
     route("DELETE", "/:id", async ({ store, owner, id }) => {
-      if (!(await store.deleteConversation(owner, id))) throw noConversation(id);
+      if (!(await store.conversations.delete(owner, id))) throw noConversation(id);
       return { id, object: "conversation.deleted", deleted: true };
     }),
     route("GET", "/:id/items", async (asked) => {
@@ -70,7 +70,7 @@ export function conversationRoutes(
       const show = 'Send {"items": […]}';
       const { items } = readBody(newItemsFields, asked.request.body, { warn }, show);
       await find(asked);
-      const added = await asked.store.addConversationItems(asked.owner, asked.id, items);
+      const added = await asked.store.conversations.add(asked.owner, asked.id, items);
       return pageOf(added, { after: null, limit: added.length, order: "asc" });
     }),
     route("GET", "/:id/items/:item", async (asked) => {
@@ -81,7 +81,7 @@ export function conversationRoutes(
     route("DELETE", "/:id/items/:item", async (asked) => {
       const { store, owner, id, itemId } = asked;
       const conversation = await find(asked);
-      if (!(await store.deleteConversationItem(owner, id, itemId))) throw noItem();
+      if (!(await store.conversations.deleteItem(owner, id, itemId))) throw noItem();
       return wireConversation(conversation);
     }),
   ];
@@ -89,14 +89,14 @@ export function conversationRoutes(
 
 /** @throws FermataError not_found */
 async function find({ store, owner, id }: Asked): Promise<StoredConversation> {
-  const found = await store.conversation(owner, id);
+  const found = await store.conversations.find(owner, id);
   if (found === null) throw noConversation(id);
   return found;
 }
 
 async function itemsOf(asked: Asked) {
   await find(asked);
-  return (await asked.store.conversationItems(asked.owner, asked.id)) ?? [];
+  return (await asked.store.conversations.items(asked.owner, asked.id)) ?? [];
 }
 
 function wireConversation({ id, createdAt, metadata }: StoredConversation): object {

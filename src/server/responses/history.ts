@@ -55,7 +55,7 @@ async function itemsBefore(
     return [...found.history, ...found.input, ...found.output] as Item[];
   }
   if (conversationId !== null) {
-    const found = await needStore(store, "conversation").conversationItems(owner, conversationId);
+    const found = await needStore(store, "conversation").conversations.items(owner, conversationId);
     if (found === null)
       throw new FermataError("not_found", "There is no such conversation.", {
         param: "conversation",

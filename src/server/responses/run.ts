@@ -365,7 +365,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     await this.#update();
     // A cancelled one too: a turn that takes its place may bring the outputs of its calls.
     if (writer.response.conversation !== null && writer.response.status !== "failed")
-      await store?.appendToConversation(owner, this.id);
+      await store?.conversations.addResponse(owner, this.id);
   }
 
   /** Nobody has learned its id, so nobody waits for its end: it must not stand as in progress. */

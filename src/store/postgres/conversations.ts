@@ -1,18 +1,18 @@
 /** Conversations and the order of their items. */
 
 import { nowSeconds } from "../retention-limits.ts";
-import type { StoredConversation, StoredItem } from "../types.ts";
+import type { ConversationStore, StoredConversation, StoredItem } from "../types.ts";
 import { type PostgresDatabase, sql, type Statements } from "./database.ts";
 import { deleteOrphans, lockItems, referItems } from "./items.ts";
 
-export class PostgresConversations {
+export class PostgresConversations implements ConversationStore {
   readonly #database: PostgresDatabase;
 
   constructor(database: PostgresDatabase) {
     this.#database = database;
   }
 
-  async insert(owner: string, { id, createdAt, metadata }: StoredConversation): Promise<void> {
+  async create(owner: string, { id, createdAt, metadata }: StoredConversation): Promise<void> {
     // A repetition: its first answer was lost with the connection.
     await this.#database.run(sql`INSERT INTO fermata.conversations
       (id, owner, created_at, used_at, metadata)
@@ -57,7 +57,7 @@ export class PostgresConversations {
     return rows.flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as StoredItem]));
   }
 
-  async append(owner: string, id: string, items: readonly StoredItem[]): Promise<StoredItem[]> {
+  async add(owner: string, id: string, items: readonly StoredItem[]): Promise<StoredItem[]> {
     await this.#database.inTransaction(async (on) => {
       await lockItems(on, owner);
       if (!(await isThere(on, owner, id))) return;
@@ -67,8 +67,7 @@ export class PostgresConversations {
     return (await this.items(owner, id))?.slice(-items.length || Infinity) ?? [];
   }
 
-  /** Input and output of a response that is part of a conversation. */
-  async appendResponse(owner: string, responseId: string): Promise<void> {
+  async addResponse(owner: string, responseId: string): Promise<void> {
     await this.#database.inTransaction(async (on) => {
       await lockItems(on, owner);
       const rows = await on.all<{ conversation_id: string | null; item: number }>(

@@ -16,7 +16,6 @@ import type {
   OpenStore,
   ResponseHold,
   ResponseItems,
-  StoredConversation,
   StoredItem,
   StoredResponse,
 } from "../types.ts";
@@ -78,6 +77,7 @@ function configOf(address: string): pg.ClientConfig {
 }
 
 class PostgresStore implements OpenStore {
+  readonly conversations: PostgresConversations;
   readonly branches: PostgresBranches;
   readonly shared: PostgresShared;
   readonly #database: PostgresDatabase;
@@ -86,7 +86,6 @@ class PostgresStore implements OpenStore {
   readonly #limits: RetentionLimits;
   readonly #claims = new Claims();
   readonly #responses: PostgresResponses;
-  readonly #conversations: PostgresConversations;
   #created = 0;
   #retention: Promise<void> | null = null;
   /** Ends that could not be written, by the ids of what they end. */
@@ -103,7 +102,7 @@ class PostgresStore implements OpenStore {
       onTakenForDead: () => this.shared.dropLost(),
     });
     this.#responses = new PostgresResponses(this.#database, this.#claims, this.#session.id);
-    this.#conversations = new PostgresConversations(this.#database);
+    this.conversations = new PostgresConversations(this.#database);
     this.branches = new PostgresBranches(this.#database, {
       claims: this.#claims,
       processId: this.#session.id,
@@ -152,10 +151,6 @@ class PostgresStore implements OpenStore {
     if (isAtWork(body)) await work();
     else await this.#writeEnd(id, work);
     this.shared.changed(id);
-  }
-
-  async appendToConversation(owner: string, responseId: string): Promise<void> {
-    await this.#conversations.appendResponse(owner, responseId);
   }
 
   async response(owner: string, id: string): Promise<StoredResponse | null> {
@@ -236,42 +231,6 @@ class PostgresStore implements OpenStore {
 
   async events(owner: string, id: string, after = -1): Promise<unknown[]> {
     return await this.#responses.events(owner, id, after);
-  }
-
-  async createConversation(owner: string, conversation: StoredConversation): Promise<void> {
-    await this.#conversations.insert(owner, conversation);
-  }
-
-  async conversation(owner: string, id: string): Promise<StoredConversation | null> {
-    return await this.#conversations.find(owner, id);
-  }
-
-  async setConversationMetadata(
-    owner: string,
-    id: string,
-    metadata: Record<string, string>,
-  ): Promise<boolean> {
-    return await this.#conversations.setMetadata(owner, id, metadata);
-  }
-
-  async deleteConversation(owner: string, id: string): Promise<boolean> {
-    return await this.#conversations.delete(owner, id);
-  }
-
-  async conversationItems(owner: string, id: string): Promise<StoredItem[] | null> {
-    return await this.#conversations.items(owner, id);
-  }
-
-  async addConversationItems(
-    owner: string,
-    id: string,
-    items: readonly StoredItem[],
-  ): Promise<StoredItem[]> {
-    return await this.#conversations.append(owner, id, items);
-  }
-
-  async deleteConversationItem(owner: string, id: string, itemId: string): Promise<boolean> {
-    return await this.#conversations.deleteItem(owner, id, itemId);
   }
 
   async close(): Promise<void> {

@@ -8,11 +8,9 @@ import type {
   ResponseHold,
   ResponseItems,
   ResponseStore,
-  StoredConversation,
   StoredItem,
   StoredResponse,
 } from "../types.ts";
-import { ConversationTable } from "./conversation-table.ts";
 import { HeldCallTable } from "./held-call-table.ts";
 import { ItemTable } from "./item-table.ts";
 import { ClockWatch } from "../clock-watch.ts";
@@ -29,8 +27,10 @@ import {
 import { applyRetention } from "./retention.ts";
 import { Runs } from "./runs.ts";
 import { SqliteBranches } from "./sqlite-branches.ts";
+import { SqliteConversations } from "./sqlite-conversations.ts";
 
 export class SqliteStore implements ResponseStore {
+  readonly conversations: SqliteConversations;
   readonly branches: SqliteBranches;
   readonly #database: StoreDatabase;
   readonly #clock = new ClockWatch();
@@ -38,7 +38,6 @@ export class SqliteStore implements ResponseStore {
   readonly #runs: Runs;
   readonly #items: ItemTable;
   readonly #responses: ResponseTable;
-  readonly #conversations: ConversationTable;
   readonly #heldCalls: HeldCallTable;
   #created = 0;
   /** Ends that could not be written, by the ids of what they end. */
@@ -60,7 +59,7 @@ export class SqliteStore implements ResponseStore {
     this.#runs = new Runs(this.#database, () => this.#writeEnds());
     this.#items = new ItemTable(this.#database);
     this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
-    this.#conversations = new ConversationTable(this.#database, this.#items);
+    this.conversations = new SqliteConversations(this.#database, this.#items);
     this.#heldCalls = new HeldCallTable(this.#database);
     this.branches = new SqliteBranches(this.#database, {
       lasts: path !== null,
@@ -103,10 +102,6 @@ export class SqliteStore implements ResponseStore {
     const work = (): void => this.#responses.update(owner, id, body, output);
     if (isAtWork(body)) this.#database.inTransaction(work);
     else this.#writeEnd(id, work);
-  }
-
-  async appendToConversation(owner: string, responseId: string): Promise<void> {
-    this.#database.inTransaction(() => this.#conversations.appendResponse(owner, responseId));
   }
 
   async response(owner: string, id: string): Promise<StoredResponse | null> {
@@ -180,42 +175,6 @@ export class SqliteStore implements ResponseStore {
 
   async events(owner: string, id: string, after = -1): Promise<unknown[]> {
     return this.#responses.events(owner, id, after);
-  }
-
-  async createConversation(owner: string, conversation: StoredConversation): Promise<void> {
-    this.#conversations.insert(owner, conversation);
-  }
-
-  async conversation(owner: string, id: string): Promise<StoredConversation | null> {
-    return this.#conversations.find(owner, id);
-  }
-
-  async setConversationMetadata(
-    owner: string,
-    id: string,
-    metadata: Record<string, string>,
-  ): Promise<boolean> {
-    return this.#conversations.setMetadata(owner, id, metadata);
-  }
-
-  async deleteConversation(owner: string, id: string): Promise<boolean> {
-    return this.#database.inTransaction(() => this.#conversations.delete(owner, id));
-  }
-
-  async conversationItems(owner: string, id: string): Promise<StoredItem[] | null> {
-    return this.#conversations.items(owner, id);
-  }
-
-  async addConversationItems(
-    owner: string,
-    id: string,
-    items: readonly StoredItem[],
-  ): Promise<StoredItem[]> {
-    return this.#database.inTransaction(() => this.#conversations.append(owner, id, items));
-  }
-
-  async deleteConversationItem(owner: string, id: string, itemId: string): Promise<boolean> {
-    return this.#database.inTransaction(() => this.#conversations.deleteItem(owner, id, itemId));
   }
 
   async close(): Promise<void> {

@@ -14,7 +14,7 @@ export interface StoreThreadData {
   options: StoreOptions;
 }
 
-type Part = "responses" | "branches";
+type Part = "responses" | "conversations" | "branches";
 
 export interface StoreCall {
   part: Part;
@@ -82,6 +82,7 @@ export async function openStoreThread(
     throw error;
   }
   return proxy("responses", {
+    conversations: proxy("conversations", {}),
     branches: proxy("branches", { lasts: true }),
     shared: null,
     close: () => (closing ??= close()),

@@ -56,8 +56,8 @@ async function fill(): Promise<SqliteStore> {
   });
   const body = { id: "resp_1", status: "completed" };
   await store.updateResponse("ann", "resp_1", body, [item("msg_2", "Hello.")]);
-  await store.createConversation("bob", { id: "conv_1", createdAt: now, metadata: { a: "b" } });
-  await store.addConversationItems("bob", "conv_1", [item("msg_3", "x".repeat(100_000))]);
+  await store.conversations.create("bob", { id: "conv_1", createdAt: now, metadata: { a: "b" } });
+  await store.conversations.add("bob", "conv_1", [item("msg_3", "x".repeat(100_000))]);
   await store.branches.createConversation("ann", {
     id: "conv_2",
     title: "Talk",
@@ -134,7 +134,7 @@ describe("backup", () => {
     expect(statSync(join(folder, "copy.sqlite")).mode & 0o777).toBe(0o600);
     const copy = new SqliteStore(join(folder, "copy.sqlite"));
     expect((await copy.responseItems("ann", "resp_1"))?.output).toEqual([item("msg_2", "Hello.")]);
-    expect(await copy.conversationItems("bob", "conv_1")).toHaveLength(1);
+    expect(await copy.conversations.items("bob", "conv_1")).toHaveLength(1);
     await copy.close();
   });
 

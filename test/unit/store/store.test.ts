@@ -126,21 +126,21 @@ describe.each(storeKinds)("%s", (kind) => {
 
   describe("conversations", () => {
     test("a response adds its turn, and the next one sees it", async () => {
-      await store.createConversation("ann", { id: "c", createdAt: 1, metadata: { a: "b" } });
-      await store.addConversationItems("ann", "c", [said("m0", "user", "zero")]);
+      await store.conversations.create("ann", { id: "c", createdAt: 1, metadata: { a: "b" } });
+      await store.conversations.add("ann", "c", [said("m0", "user", "zero")]);
       await turn("r1", { conversationId: "c", input: [said("m1", "user", "one")] }, "1");
-      await store.appendToConversation("ann", "r1");
+      await store.conversations.addResponse("ann", "r1");
       await store.createResponse(response("r2", { conversationId: "c" }));
       expect(texts((await store.responseItems("ann", "r2"))!.history)).toEqual([
         "zero",
         "one",
         "1",
       ]);
-      expect(await store.deleteConversationItem("ann", "c", "m1")).toBe(true);
-      expect(texts((await store.conversationItems("ann", "c"))!)).toEqual(["zero", "1"]);
-      expect(await store.conversation("bob", "c")).toBeNull();
-      expect(await store.deleteConversation("ann", "c")).toBe(true);
-      expect(await store.conversationItems("ann", "c")).toBeNull();
+      expect(await store.conversations.deleteItem("ann", "c", "m1")).toBe(true);
+      expect(texts((await store.conversations.items("ann", "c"))!)).toEqual(["zero", "1"]);
+      expect(await store.conversations.find("bob", "c")).toBeNull();
+      expect(await store.conversations.delete("ann", "c")).toBe(true);
+      expect(await store.conversations.items("ann", "c")).toBeNull();
     });
   });
 
@@ -172,12 +172,12 @@ describe.each(storeKinds)("%s", (kind) => {
       await store.updateResponse("bob", "bob's", { status: "completed" }, [
         said("m_bob", "assistant", "x".repeat(20_000)),
       ]);
-      await store.createConversation("ann", { id: "ann's", createdAt: 0, metadata: {} });
+      await store.conversations.create("ann", { id: "ann's", createdAt: 0, metadata: {} });
       const items = [said("m_ann", "user", "y".repeat(900_000))];
-      await store.addConversationItems("ann", "ann's", items);
+      await store.conversations.add("ann", "ann's", items);
       for (let i = 0; i < 5; i++) await turn(`r${i}`, { createdAt: 2_000_000_000 + i }, `${i}`);
       expect(await reopen({ maxBytes: 600_000 })).toContain("bob's");
-      expect(await store.conversation("ann", "ann's")).toBeNull();
+      expect(await store.conversations.find("ann", "ann's")).toBeNull();
     });
 
     test("bytes: of few large entries before many small ones", async () => {
@@ -187,11 +187,11 @@ describe.each(storeKinds)("%s", (kind) => {
         const output = [said(`m${i}`, "assistant", `${i}`)];
         await store.updateResponse("bob", id, { status: "completed" }, output);
       }
-      await store.createConversation("ann", { id: "ann's", createdAt: 0, metadata: {} });
+      await store.conversations.create("ann", { id: "ann's", createdAt: 0, metadata: {} });
       const items = [said("m_ann", "user", "y".repeat(900_000))];
-      await store.addConversationItems("ann", "ann's", items);
+      await store.conversations.add("ann", "ann's", items);
       expect(await reopen({ maxBytes: 600_000 })).toHaveLength(40);
-      expect(await store.conversation("ann", "ann's")).toBeNull();
+      expect(await store.conversations.find("ann", "ann's")).toBeNull();
     });
 
     test("events of what has ended are pruned after a day", async () => {
