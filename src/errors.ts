@@ -118,3 +118,8 @@ export class FermataError extends Error {
     return table[this.code].type;
   }
 }
+
+/** @param param the option at fault, as it is typed */
+export function invalidOption(message: string, param: string, cause?: unknown): FermataError {
+  return new FermataError("invalid_option", message, { param, cause });
+}

@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { isIPv4 } from "node:net";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import type { ServeConfig } from "./options.ts";
 
 /**
@@ -16,7 +16,7 @@ export function withAccess(config: ServeConfig): ServeConfig {
     const message = `--host ${config.host} is reached by other machines and there is no key.`;
     const remedy =
       "Give --api-key @FILE or --api-keys-file FILE, or --no-auth to let everybody call.";
-    throw new FermataError("invalid_option", `${message} ${remedy}`, { param: "api-key" });
+    throw invalidOption(`${message} ${remedy}`, "api-key");
   }
   if (!runsTools(config)) return config;
   const generatedKey = randomBytes(24).toString("base64url");

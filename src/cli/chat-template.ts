@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { JinjaTemplate } from "../chat/template/jinja/jinja-template.ts";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 
 const chatml =
   "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
@@ -29,12 +29,19 @@ export function givenTemplate(given: string | undefined): string | undefined {
   const source = isFile ? readTemplate(given) : (templates[given] ?? given);
   const name = isFile ? `--chat-template: ${given}` : "--chat-template";
   if (!isJinja(source))
-    throw invalid(`${name} has no {{ … }} or {% … %}, so it is not a template.`);
+    throw invalidOption(
+      `${name} has no {{ … }} or {% … %}, so it is not a template.`,
+      "chat-template",
+    );
   try {
     new JinjaTemplate(source);
     return source;
   } catch (cause) {
-    throw invalid(`${name} is not valid Jinja: ${(cause as Error).message}.`, cause);
+    throw invalidOption(
+      `${name} is not valid Jinja: ${(cause as Error).message}.`,
+      "chat-template",
+      cause,
+    );
   }
 }
 
@@ -45,14 +52,10 @@ function readTemplate(path: string): string {
     const words = namedTemplates.join(", ");
     const remedy = `Give a file, Jinja text, or one of ${words}.`;
     const message = `--chat-template: ${path} cannot be read: ${(cause as Error).message}.`;
-    throw invalid(`${message} ${remedy}`, cause);
+    throw invalidOption(`${message} ${remedy}`, "chat-template", cause);
   }
 }
 
 function isJinja(text: string): boolean {
   return /\{[{%]/u.test(text);
-}
-
-function invalid(message: string, cause?: unknown): FermataError {
-  return new FermataError("invalid_option", message, { param: "chat-template", cause });
 }

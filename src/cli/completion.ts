@@ -1,6 +1,6 @@
 /** `fermata completion SHELL`: a script for the shell, made from the commands' tables. */
 
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
 import { flagNames, type OptionSpec } from "./option-table.ts";
@@ -32,7 +32,7 @@ export function runCompletion(
   const script = { bash, zsh, fish }[shell];
   if (script === undefined) {
     const message = `There is no completion for ${shell}.${didYouMean(shell, shells)} It knows ${shells.join(", ")}.`;
-    throw new FermataError("invalid_option", message, { param: shell });
+    throw invalidOption(message, shell);
   }
   out(script(commands));
   return 0;

@@ -8,7 +8,7 @@ import {
   readConfigFile,
   type ConfigReader,
 } from "../config-reader.ts";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import { isJsonObject } from "../json.ts";
 import { didYouMean } from "../near-names.ts";
 import { needsKey } from "./access.ts";
@@ -86,7 +86,11 @@ export function readFolderFile(folder: string): FolderFile | null {
     text = readFileSync(path, "utf8");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw invalid(`${fileName} cannot be read: ${(cause as Error).message}.`, fileName, cause);
+    throw invalidOption(
+      `${fileName} cannot be read: ${(cause as Error).message}.`,
+      fileName,
+      cause,
+    );
   }
   const values = optionsIn(parseConfig(kind, fileName, text), path);
   const closedKeys = [...values.keys()].filter(
@@ -108,7 +112,7 @@ function fromFolder(cwd: string, env: NodeJS.ProcessEnv): Layer {
       ? "is only read in folders that you trust, because it can run, open or publish something"
       : "needs your trust again, because this file or a file that it names has changed";
   const remedy = `Read the file, then run "fermata trust", or name it: --config ${fileName}.`;
-  throw invalid(`${fileName}: "${key}" ${problem}. ${remedy}`, flagOf(key));
+  throw invalidOption(`${fileName}: "${key}" ${problem}. ${remedy}`, flagOf(key));
 }
 
 /** @param path of the file: what its paths are relative to */
@@ -120,7 +124,10 @@ function optionsIn(file: ConfigReader, path: string): Map<string, unknown> {
     if (key in renamedOptions) throw renamedOption(place, key);
     if (!isOptionKey(key) || key === "config") {
       const name = path.endsWith(fileName) ? fileName : path;
-      throw invalid(`${name} has the unknown key "${key}".${didYouMean(key, optionKeys)}`, key);
+      throw invalidOption(
+        `${name} has the unknown key "${key}".${didYouMean(key, optionKeys)}`,
+        key,
+      );
     }
     values.set(key, valueFromJson({ key, spec: serveOptions[key] }, value, { name: place, cwd }));
   }
@@ -143,49 +150,52 @@ export function expandKey(given: string, cwd: string): string[] {
     const found = keys.filter((line) => line !== "" && !line.startsWith("#"));
     if (found.length > 0) return found;
   } catch (cause) {
-    throw invalid(
+    throw invalidOption(
       `--api-key: ${path} cannot be read: ${(cause as Error).message}.`,
       "api-key",
       cause,
     );
   }
   // An empty file must not open the server to everybody.
-  throw invalid(`--api-key: ${path} holds no key.`, "api-key");
+  throw invalidOption(`--api-key: ${path} holds no key.`, "api-key");
 }
 
 function checkTogether(config: ServeConfig): void {
   const { mcpConfig, mcpCommand, mcpArgs, model, hf, file } = config;
   const { alias, pooling, embeddingModel, nPredict, auth } = config;
   if (model !== undefined && hf !== undefined) {
-    throw invalid("--model and --hf exclude each other. Name one model.", "hf");
+    throw invalidOption("--model and --hf exclude each other. Name one model.", "hf");
   }
-  if (file !== undefined && hf === undefined) throw invalid("--file needs --hf.", "file");
+  if (file !== undefined && hf === undefined) throw invalidOption("--file needs --hf.", "file");
   if (!auth && needsKey(config))
-    throw invalid("--no-auth and keys exclude each other. Give one.", "api-key");
+    throw invalidOption("--no-auth and keys exclude each other. Give one.", "api-key");
   if (pooling !== undefined && embeddingModel === undefined)
-    throw invalid("--pooling needs --embedding-model.", "pooling");
+    throw invalidOption("--pooling needs --embedding-model.", "pooling");
   if (config.keepAlive >= 0 && config.modelsDir === undefined)
-    throw invalid("--keep-alive needs --models-dir: a single model stays loaded.", "keep-alive");
+    throw invalidOption(
+      "--keep-alive needs --models-dir: a single model stays loaded.",
+      "keep-alive",
+    );
   if (config.deterministic && config.drafts)
-    throw invalid("--drafts and --deterministic exclude each other. Give one.", "drafts");
+    throw invalidOption("--drafts and --deterministic exclude each other. Give one.", "drafts");
   if (nPredict === 0)
-    throw invalid("--n-predict must be at least 1, or -1 for no limit.", "n-predict");
-  if (alias.includes("")) throw invalid("--alias holds an empty name.", "alias");
+    throw invalidOption("--n-predict must be at least 1, or -1 for no limit.", "n-predict");
+  if (alias.includes("")) throw invalidOption("--alias holds an empty name.", "alias");
   if (mcpConfig !== undefined && mcpCommand !== undefined) {
-    throw invalid(
+    throw invalidOption(
       "--mcp-config and --mcp-command exclude each other. Put the command into the file.",
       "mcp-command",
     );
   }
   if (mcpCommand === undefined && mcpArgs.length > 0) {
-    throw invalid("--mcp-args needs --mcp-command.", "mcp-args");
+    throw invalidOption("--mcp-args needs --mcp-command.", "mcp-args");
   }
 }
 
 /** It stands in ids, in front of a dot, and proxies name their servers so. */
 function checkReplica(name: string | undefined): void {
   if (name === undefined || /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) return;
-  throw invalid(
+  throw invalidOption(
     `--replica: "${name}" is not a replica's name. Use lower-case letters, digits and, inside, hyphens (at most 63).`,
     "replica",
   );
@@ -198,7 +208,7 @@ function checkOrigin(origin: string): void {
   const isWeb = ["http", "https"].includes(parts?.groups?.["scheme"] ?? "");
   const likely = likelyOrigin(origin);
   if (parts !== null && (!isWeb || likely === origin)) return;
-  throw invalid(
+  throw invalidOption(
     `--cors-origin: "${origin}" is not an origin. Write scheme and host, with the port if there is one${likely === null ? "" : `: ${likely}`}; * for all.`,
     "cors-origin",
   );
@@ -210,8 +220,4 @@ function likelyOrigin(text: string): string | null {
   } catch {
     return null;
   }
-}
-
-function invalid(message: string, param: string, cause?: unknown): FermataError {
-  return new FermataError("invalid_option", message, { param, cause });
 }

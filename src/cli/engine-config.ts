@@ -1,7 +1,7 @@
 /** From the options of `fermata serve` to those of its engines. */
 
 import type { EngineOptions } from "../engine/types.ts";
-import { FermataError } from "../errors.ts";
+import { FermataError, invalidOption } from "../errors.ts";
 import { userFolder } from "./folders.ts";
 import { llamaOptionsOf } from "./llama-options.ts";
 import { flagOf } from "./option-table.ts";
@@ -30,7 +30,7 @@ function filesOf({
     return { cacheDisk, cacheDir: cacheDir ?? join(userFolder("cache"), "contexts") };
   if (cacheDir !== undefined) {
     const message = "--cache-dir and --cache-remote exclude each other. Give one.";
-    throw new FermataError("invalid_option", message, { param: "cache-remote" });
+    throw invalidOption(message, "cache-remote");
   }
   return { cacheDisk: cacheDisk || remoteMib, cacheRemote };
 }

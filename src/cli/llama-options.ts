@@ -1,7 +1,7 @@
 /** Options of llama.cpp, under llama-server's names: where weights go, how positions are stretched, sizes of batches. */
 
 import type { LlamaOptions } from "../engine/types.ts";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import { inGroup, type ValuesOf } from "./option-table.ts";
 
 const mostLayers = 10_000;
@@ -136,10 +136,13 @@ export function llamaOptionsOf(config: ValuesOf<typeof llamaOptions>): LlamaOpti
   const { device, rpc, tensorSplit, ropeScale, ropeFreqScale, yarnAttnFactor, yarnExtFactor } =
     config;
   if (ropeScale !== undefined && ropeFreqScale !== undefined) {
-    throw invalid("rope-scale", "--rope-scale and --rope-freq-scale exclude each other. Give one.");
+    throw invalidOption(
+      "--rope-scale and --rope-freq-scale exclude each other. Give one.",
+      "rope-scale",
+    );
   }
   if (yarnAttnFactor !== undefined && yarnExtFactor !== 0)
-    throw invalid("yarn-attn-factor", "--yarn-attn-factor needs --yarn-ext-factor 0.");
+    throw invalidOption("--yarn-attn-factor needs --yarn-ext-factor 0.", "yarn-attn-factor");
   return {
     rpcServers: rpc.length === 0 ? undefined : rpc,
     devices: device.length === 0 ? undefined : device,
@@ -169,7 +172,10 @@ function overridesOf({
   const given = overrideTensor.map((text) => {
     const [, pattern, buffer] = /^(.+)=([^=]+)$/.exec(text) ?? [];
     if (pattern === undefined || buffer === undefined)
-      throw invalid("override-tensor", `--override-tensor needs PATTERN=BUFFER, not "${text}".`);
+      throw invalidOption(
+        `--override-tensor needs PATTERN=BUFFER, not "${text}".`,
+        "override-tensor",
+      );
     return { pattern, buffer };
   });
   // As llama.cpp's common/common.h names the weights of experts.
@@ -182,9 +188,5 @@ function overridesOf({
 function share(text: string): number {
   const value = Number(text);
   if (text.trim() !== "" && value >= 0 && Number.isFinite(value)) return value;
-  throw invalid("tensor-split", `--tensor-split needs numbers, as 3,1, not "${text}".`);
-}
-
-function invalid(param: string, message: string): FermataError {
-  return new FermataError("invalid_option", message, { param });
+  throw invalidOption(`--tensor-split needs numbers, as 3,1, not "${text}".`, "tensor-split");
 }

@@ -1,6 +1,6 @@
 /** Options of llama-server that are absent here, and what to do instead. */
 
-import { FermataError } from "../errors.ts";
+import { type FermataError, invalidOption } from "../errors.ts";
 
 const sampling =
   "requests set it; without it the model file's general.sampling values hold, or the defaults in docs/parameters.md";
@@ -83,5 +83,5 @@ const instead: Readonly<Record<string, string>> = {
 export function llamaServerOption(name: string): FermataError | null {
   if (!Object.hasOwn(instead, name)) return null;
   const message = `${name} is an option of llama-server: ${instead[name]}.`;
-  return new FermataError("invalid_option", message, { param: name.replace(/^-+/, "") });
+  return invalidOption(message, name.replace(/^-+/, ""));
 }

@@ -1,6 +1,6 @@
 /** Arguments of a command as option values and operands. */
 
-import { FermataError } from "../errors.ts";
+import { type FermataError, invalidOption } from "../errors.ts";
 import type { Command } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
 import { llamaServerOption } from "./llama-server-options.ts";
@@ -32,7 +32,7 @@ export const renamedOptions: Readonly<Record<string, string>> = {
 /** @param name as it was written */
 export function renamedOption(name: string, key: string): FermataError {
   const message = `${name} is gone: use ${renamedOptions[key]}.`;
-  return new FermataError("invalid_option", message, { param: flagOf(key) });
+  return invalidOption(message, flagOf(key));
 }
 
 interface KnownFlag {
@@ -99,7 +99,7 @@ function unknownOption(name: string, flags: Map<string, KnownFlag>, command: Com
   if (renamed !== undefined) throw renamedOption(name, renamed);
   const foreign = command.name === "serve" ? llamaServerOption(name) : null;
   if (foreign !== null) throw foreign;
-  throw invalid(
+  throw invalidOption(
     `Unknown option ${name}.${didYouMean(name, similarNames(name, flags))} ${helpHint(command)}`,
     name,
   );
@@ -114,10 +114,10 @@ function checkOperands(operands: string[], command: Command): void {
   const { min, max } = command.operands;
   if (operands.length > max) {
     const word = operands[max]!;
-    throw invalid(`Unexpected argument ${word}. ${helpHint(command)}`, word);
+    throw invalidOption(`Unexpected argument ${word}. ${helpHint(command)}`, word);
   }
   if (operands.length < min) {
-    throw invalid(
+    throw invalidOption(
       `An argument is missing: fermata ${command.usage}. ${helpHint(command)}`,
       command.name,
     );
@@ -129,13 +129,12 @@ function helpHint({ name }: Command): string {
 }
 
 function takeValue(name: string, next: string | undefined): string {
-  if (next === undefined) throw invalid(`${name} needs a value.`, name);
+  if (next === undefined) throw invalidOption(`${name} needs a value.`, name);
   if (next.startsWith("--")) {
-    throw invalid(`${name} needs a value. If the value is ${next}, write ${name}=${next}.`, name);
+    throw invalidOption(
+      `${name} needs a value. If the value is ${next}, write ${name}=${next}.`,
+      name,
+    );
   }
   return next;
-}
-
-function invalid(message: string, param: string): FermataError {
-  return new FermataError("invalid_option", message, { param });
 }

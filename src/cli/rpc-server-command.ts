@@ -2,7 +2,7 @@
 
 import { isIPv4 } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import type { Command, CommandContext } from "./command.ts";
 import type { OptionTable } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
@@ -79,13 +79,13 @@ export async function runRpcServer(
   const given = mergeLayers(options, [values, fromEnvironment(options, env, cwd)]);
   const host = given.host === "localhost" ? "127.0.0.1" : given.host;
   if (!isIPv4(host))
-    throw invalid(
+    throw invalidOption(
       `--host needs an IPv4 address, not "${host}": the protocol has no other.`,
       "host",
     );
   const isOpen = !host.startsWith("127.");
   if (isOpen && !given.trustedNetwork)
-    throw invalid(
+    throw invalidOption(
       `--host ${host} is reached by other machines, and the protocol has no key: each of them may read and change all that this process may. Give --trusted-network if you trust all of them, or listen on 127.0.0.1 and use an SSH tunnel.`,
       "host",
     );
@@ -97,7 +97,7 @@ export async function runRpcServer(
   const addon = loadAddon();
   const devices = addon.devices();
   if (devices.length > 0 && given.mem !== undefined)
-    throw invalid(
+    throw invalidOption(
       `--mem is for machines without a GPU; this one lends ${devices.map(({ name }) => name).join(", ")}.`,
       "mem",
     );
@@ -117,8 +117,4 @@ export async function runRpcServer(
       memoryBytes,
     }),
   );
-}
-
-function invalid(message: string, param: string): FermataError {
-  return new FermataError("invalid_option", message, { param });
 }

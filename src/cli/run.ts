@@ -1,6 +1,6 @@
 /** The command line, apart from the process that it runs in. */
 
-import { FermataError } from "../errors.ts";
+import { type FermataError, invalidOption } from "../errors.ts";
 import type { CommandContext } from "./command.ts";
 import { commands, type RunnableCommand } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
@@ -93,5 +93,5 @@ function unknownCommand(name: string): FermataError {
   const hint = name.startsWith("-")
     ? ` Options come after the command: fermata serve ${name}`
     : didYouMean(otherPrograms[name] ?? name, names);
-  return new FermataError("invalid_option", `Unknown command ${name}.${hint}`, { param: name });
+  return invalidOption(`Unknown command ${name}.${hint}`, name);
 }

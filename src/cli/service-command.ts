@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { mainProgram, userFolder } from "./folders.ts";
@@ -56,7 +56,7 @@ export async function runService(
   { env, out }: CommandContext,
 ): Promise<number> {
   if (process.platform !== "linux")
-    throw invalid("fermata service needs systemd, which is on Linux only.", "service");
+    throw invalidOption("fermata service needs systemd, which is on Linux only.", "service");
   const [action] = operands as [string];
   const { config, start } = mergeLayers(options, [values]);
   const unit = join(dirname(userFolder("config", env)), "systemd", "user", unitName);
@@ -64,7 +64,7 @@ export async function runService(
     case "install": {
       const file = config ?? join(userFolder("config", env), "fermata.json");
       if (config === undefined) makeConfig(file);
-      else if (!existsSync(file)) throw invalid(`There is no ${file}.`, "config");
+      else if (!existsSync(file)) throw invalidOption(`There is no ${file}.`, "config");
       mkdirSync(dirname(unit), { recursive: true });
       writeFileSync(unit, unitText(file, env));
       out(`${unit}\nOptions: ${file}\n`);
@@ -77,7 +77,7 @@ export async function runService(
       return 0;
     }
     case "uninstall":
-      if (!existsSync(unit)) throw invalid(`There is no ${unit}.`, "service");
+      if (!existsSync(unit)) throw invalidOption(`There is no ${unit}.`, "service");
       systemctl(["disable", "--now", unitName], env);
       rmSync(unit);
       systemctl(["daemon-reload"], env);
@@ -91,7 +91,7 @@ export async function runService(
         }).status ?? 1
       );
     default:
-      throw invalid(`There is no service ${action}.${didYouMean(action, actions)}`, action);
+      throw invalidOption(`There is no service ${action}.${didYouMean(action, actions)}`, action);
   }
 }
 
@@ -110,7 +110,7 @@ function systemctl(args: readonly string[], env: NodeJS.ProcessEnv): void {
   });
   if (status === 0) return;
   const why = error?.message ?? stderr.trim();
-  throw invalid(`systemctl --user ${args.join(" ")} failed: ${why}`, "service");
+  throw invalidOption(`systemctl --user ${args.join(" ")} failed: ${why}`, "service");
 }
 
 /** The PATH of now: MCP servers are started by name, and systemd's own PATH lacks what a user installed. */
@@ -147,8 +147,4 @@ WantedBy=default.target
 function quoted(word: string): string {
   const escaped = word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%");
   return `"${escaped.replaceAll("\n", "\\n")}"`;
-}
-
-function invalid(message: string, param: string): FermataError {
-  return new FermataError("invalid_option", message, { param });
 }

@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import { isPostgresAddress } from "../store/postgres/address.ts";
-import { FermataError } from "../errors.ts";
+import { type FermataError, invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { storePath } from "./folders.ts";
@@ -51,11 +51,12 @@ export async function runStore(
 ): Promise<number> {
   const given = mergeLayers(options, [values, fromEnvironment(options, env, cwd)]);
   const path = storePath({ store: given.store }, env);
-  if (path === null) throw invalid('"none" is no store. Name its file with --store.', "store");
+  if (path === null)
+    throw invalidOption('"none" is no store. Name its file with --store.', "store");
   if (isPostgresAddress(path)) throw needsPostgresTools();
   const [action, file] = operands as [string, string?];
   if ((action === "backup") !== (file !== undefined))
-    throw invalid(
+    throw invalidOption(
       action === "backup"
         ? "Name the file to write."
         : `store ${action} takes no file. Write --store FILE to name the store.`,
@@ -82,7 +83,7 @@ export async function runStore(
       for (const entry of storeEntries(path)) out(`${JSON.stringify(entry)}\n`);
       return 0;
     default:
-      throw invalid(`There is no store ${action}.${didYouMean(action, actions)}`, action);
+      throw invalidOption(`There is no store ${action}.${didYouMean(action, actions)}`, action);
   }
 }
 
@@ -90,9 +91,5 @@ export async function runStore(
 function needsPostgresTools(): FermataError {
   const message =
     "fermata store is for a store that is a file. Of a Postgres database, pg_dump makes a copy and pg_amcheck checks it.";
-  return invalid(message, "store");
-}
-
-function invalid(message: string, param: string): FermataError {
-  return new FermataError("invalid_option", message, { param });
+  return invalidOption(message, "store");
 }

@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { readFolderFile } from "./config.ts";
 import type { OptionTable } from "./option-table.ts";
@@ -58,12 +58,12 @@ export async function runTrust(
   // A folder that is gone can still lose its trust.
   const folder = existsSync(given) ? realpathSync(given) : given;
   if (remove) {
-    if (!trusted.remove(folder)) throw invalid(`${folder} was not trusted.`);
+    if (!trusted.remove(folder)) throw invalidOption(`${folder} was not trusted.`, "FOLDER");
     out(`${folder} is no longer trusted.\n`);
     return 0;
   }
   const file = readFolderFile(folder);
-  if (file === null) throw invalid(`${folder} has no fermata.json.`);
+  if (file === null) throw invalidOption(`${folder} has no fermata.json.`, "FOLDER");
   trusted.add(folder, file.digest);
   const lines = file.closedKeys.map((key) => `  ${key}: ${printable(file.values.get(key))}\n`);
   out(`${folder} is trusted until its fermata.json changes.\n${lines.join("")}`);
@@ -76,8 +76,4 @@ function printable(value: unknown): string {
     /[\p{C}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,
   );
-}
-
-function invalid(message: string): FermataError {
-  return new FermataError("invalid_option", message, { param: "FOLDER" });
 }

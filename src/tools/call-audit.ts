@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { close, closeSync, fdatasync, openSync, write } from "node:fs";
 import { promisify } from "node:util";
 import type { ToolCall } from "../chat/types.ts";
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import type { ToolOutcome } from "./types.ts";
 
 export interface AuditedCall {
@@ -56,7 +56,7 @@ export class CallAudit {
       this.#file = openForAppend(path);
     } catch (cause) {
       const message = `--audit-log: ${path} cannot be written: ${(cause as Error).message}.`;
-      throw new FermataError("invalid_option", message, { param: "audit-log", cause });
+      throw invalidOption(message, "audit-log", cause);
     }
   }
 

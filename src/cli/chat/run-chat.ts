@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { StreamError, type ConversationState } from "../../client/index.ts";
-import { FermataError } from "../../errors.ts";
+import { invalidOption } from "../../errors.ts";
 import type { CommandContext } from "../command.ts";
 import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ValuesOf } from "../option-table.ts";
@@ -29,9 +29,7 @@ export async function runChat(args: ParsedArguments, context: CommandContext): P
   const options = mergeLayers(chatOptions, [args.values, fromEnvironment(chatOptions, env, cwd)]);
   const prompt = await readPrompt(args.operands);
   if (prompt === null && options.json) {
-    throw new FermataError("invalid_option", "--json needs a PROMPT, or - for standard input.", {
-      param: "json",
-    });
+    throw invalidOption("--json needs a PROMPT, or - for standard input.", "json");
   }
   const notes = new Screen(process.stderr, env);
   const note = (text: string): void => notes.line(notes.style("dim", text));
@@ -60,7 +58,7 @@ async function readPrompt(operands: readonly string[]): Promise<string | null> {
   );
   const prompt = parts.map((part) => part.trim()).join("\n\n");
   if (prompt !== "") return prompt;
-  throw new FermataError("invalid_option", "The prompt is empty.", { param: "PROMPT" });
+  throw invalidOption("The prompt is empty.", "PROMPT");
 }
 
 async function converse(

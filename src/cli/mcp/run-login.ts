@@ -1,7 +1,7 @@
 /** `fermata mcp login NAME` and `fermata mcp logout NAME`. */
 
 import { spawn } from "node:child_process";
-import { FermataError } from "../../errors.ts";
+import { FermataError, invalidOption } from "../../errors.ts";
 import { McpCredentials } from "../../mcp/mcp-credentials.ts";
 import { login } from "../../mcp/mcp-login.ts";
 import type { McpAddress, McpServerConfig } from "../../mcp/mcp-settings.ts";
@@ -85,5 +85,5 @@ function openBrowser(url: string): void {
 }
 
 function invalid(message: string): FermataError {
-  return new FermataError("invalid_option", message, { param: "NAME" });
+  return invalidOption(message, "NAME");
 }

@@ -1,6 +1,6 @@
 /** The address of a Postgres database, as `--store` has it. It may hold a password, which nothing that is written has. */
 
-import { FermataError } from "../../errors.ts";
+import { invalidOption } from "../../errors.ts";
 
 export function isPostgresAddress(store: string): boolean {
   return /^postgres(ql)?:/i.test(store);
@@ -20,5 +20,5 @@ function parsed(address: string): URL {
   if (url !== null && /^\w+:\/\//.test(address)) return url;
   const message =
     "--store is no Postgres address. Write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password as %XX.";
-  throw new FermataError("invalid_option", message, { param: "store" });
+  throw invalidOption(message, "store");
 }

@@ -2,7 +2,7 @@
 
 import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
 import Database from "libsql";
-import { FermataError } from "../../errors.ts";
+import { FermataError, invalidOption } from "../../errors.ts";
 import { StoreDatabase } from "./database.ts";
 import { openDatabase, problemsOf } from "./open.ts";
 import { Runs } from "./runs.ts";
@@ -65,7 +65,7 @@ export function backUpStore(path: string, target: string): void {
     const { code, message } = cause as NodeJS.ErrnoException;
     const problem = code === "EEXIST" ? "exists" : `cannot be written: ${message}`;
     const text = `${target} ${problem}. Name another file.`;
-    throw new FermataError("invalid_option", text, { param: "TARGET", cause });
+    throw invalidOption(text, "TARGET", cause);
   }
   try {
     database.prepare("VACUUM INTO ?").run(target);
