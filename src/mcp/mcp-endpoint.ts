@@ -11,6 +11,8 @@ import {
   CallToolRequestSchema,
   CancelledNotificationSchema,
   ErrorCode,
+  InitializeRequestSchema,
+  isJSONRPCRequest,
   ListToolsRequestSchema,
   McpError,
   type ProgressToken,
@@ -67,6 +69,7 @@ export class McpEndpoint {
     const transport = new WebStandardStreamableHTTPServerTransport({});
     const server = this.#server(post, tools);
     await server.connect(transport as Transport);
+    refuseBadParams(transport as Transport);
     signal.addEventListener("abort", () => void server.close(), { once: true });
     const request = new Request(url, { method: "POST", headers });
     const response = await transport.handleRequest(request, { parsedBody: body });
@@ -107,6 +110,28 @@ export class McpEndpoint {
     });
     return server;
   }
+}
+
+const requestSchemas = new Map(
+  [InitializeRequestSchema, ListToolsRequestSchema, CallToolRequestSchema].map((schema) => [
+    schema.shape.method.value as string,
+    schema,
+  ]),
+);
+
+/** The client is told what is wrong with its parameters. To the SDK that is an error of the server, with zod's list as text. */
+function refuseBadParams(transport: Transport): void {
+  const pass = transport.onmessage;
+  transport.onmessage = (message, extra) => {
+    const request = isJSONRPCRequest(message) ? message : null;
+    const fault = requestSchemas.get(request?.method ?? "")?.safeParse(request).error?.issues[0];
+    if (request === null || fault === undefined) return pass?.(message, extra);
+    const error = {
+      code: ErrorCode.InvalidParams,
+      message: `${fault.path.join(".")}: ${fault.message}`,
+    };
+    void transport.send({ jsonrpc: "2.0", id: request.id, error });
+  };
 }
 
 type ProgressParams = { progressToken: ProgressToken; progress: number; message: string };

@@ -19,6 +19,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** `?token=` stands for a key. */
     takesStreamToken?: boolean;
+    /** Pages of other sites may not even send JSON, unless their origin is allowed. */
+    refusesOtherSites?: true;
     /** The route needs no key. */
     public?: true;
     /** What the key must allow. Default: infer. */
@@ -128,15 +130,20 @@ export function installCors(app: FastifyInstance, origins: readonly string[]): v
 const socketMessage =
   "A page of another site may not open a WebSocket here. Allow its origin with --cors-origin.";
 
+const siteMessage =
+  "A page of another site may not call this path. Allow its origin with --cors-origin.";
+
 /**
  * A page of any site may send a form or a text, or open a WebSocket, without a preflight. It cannot read the answer of
- * the first two, but the server would do what it asks.
+ * the first two, but the server would do what it asks. MCP wants the origin checked whatever a request holds.
  */
 function refuseUnasked(app: FastifyInstance, origins: readonly string[]): void {
   app.addHook("onRequest", async (request) => {
     const isSocket = isWebSocketUpgrade(request);
-    if (!isSocket && (request.method !== "POST" || hasJsonType(request))) return;
+    const isClosed = request.routeOptions.config?.refusesOtherSites === true;
+    if (!isSocket && !isClosed && (request.method !== "POST" || hasJsonType(request))) return;
     if (!isOfOtherSite(request) || origins.includes(request.headers.origin ?? "")) return;
+    if (isClosed) throw new FermataError("host_not_allowed", siteMessage, { param: "origin" });
     if (isSocket) throw new FermataError("host_not_allowed", socketMessage, { param: "origin" });
     const remedy =
       'Send JSON with the header "content-type: application/json", and allow the page\'s origin with --cors-origin';

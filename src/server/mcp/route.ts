@@ -10,6 +10,7 @@ export function mcpRoute(context: RouteContext): RouteOptions {
   return {
     method: "POST",
     url: "/mcp",
+    config: { refusesOtherSites: true },
     handler: async (request, reply) => {
       // The SDK is loaded for the first client that speaks it.
       endpoint ??= import("../../mcp/mcp-endpoint.ts").then(
