@@ -36,10 +36,12 @@ export function clientMetadata(
   { oauth }: OAuthServer,
   redirectUrl: string,
   methods: readonly string[] = ["none"],
-): OAuthClientMetadata {
+): OAuthClientMetadata & { application_type: string } {
   const known = ["none", "client_secret_basic", "client_secret_post"];
   return {
     client_name: "Fermata",
+    // OpenID Connect's default, a web application, may not come back to an address of this machine.
+    application_type: "native",
     redirect_uris: [redirectUrl],
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],

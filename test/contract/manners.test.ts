@@ -134,7 +134,8 @@ describe("cross-origin requests", () => {
     const response = await post(world.app, { ...hello, stream: true }, { origin: "null" });
     expect(response.headers["access-control-allow-origin"]).toBe("*");
     const exposed = response.headers["access-control-expose-headers"];
-    for (const name of ["x-request-id", "x-fermata-replica"]) expect(exposed).toContain(name);
+    for (const name of ["x-request-id", "x-fermata-replica", "mcp-session-id"])
+      expect(exposed).toContain(name);
   });
 });
 

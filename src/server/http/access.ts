@@ -106,7 +106,7 @@ function givenKey(request: FastifyRequest): string | null {
 }
 
 const preflightSeconds = 600;
-const exposedHeaders = `x-request-id, retry-after, x-fermata-replica, ${historyGapHeader}, ${missingServersHeader}`;
+const exposedHeaders = `x-request-id, retry-after, x-fermata-replica, mcp-session-id, ${historyGapHeader}, ${missingServersHeader}`;
 
 /** @param origins as browsers send them (`https://app.example`), or `*` for all. Empty: no header is sent. */
 export function installCors(app: FastifyInstance, origins: readonly string[]): void {

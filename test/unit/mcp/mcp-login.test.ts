@@ -157,7 +157,10 @@ describe("a server that asks for logins where it is told to", () => {
     server.needs = { initialize: "see" };
     server.metadata = { token_endpoint_auth_methods_supported: methods };
     await logIn();
-    expect(server.seen.register[0]).toMatchObject({ token_endpoint_auth_method: method });
+    expect(server.seen.register[0]).toMatchObject({
+      application_type: "native",
+      token_endpoint_auth_method: method,
+    });
   });
 
   test("an answer that names another authorization server, or none where it must, gets no further", async () => {
