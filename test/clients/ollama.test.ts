@@ -92,6 +92,17 @@ test("generate, raw and streamed", async () => {
   expect(whole.response).toBe(text);
 });
 
+test("the context of an answer begins the next one, and is found in the cache", async () => {
+  const options = { num_predict: 20, temperature: 0 };
+  const { context } = await client.generate({ model, prompt: "What is 2 + 2?", options });
+  const before = await counters();
+  const next = await client.generate({ model, prompt: "And 3 + 3?", context, options });
+  const after = await counters();
+  expect(next.context.slice(0, context.length)).toEqual(context);
+  // The last token was never decoded.
+  expect(after.prefilled - before.prefilled).toBe(next.prompt_eval_count - context.length + 1);
+});
+
 test("an error has its text and status", async () => {
   const failed = client.show({ model: "no-such-model" });
   await expect(failed).rejects.toMatchObject({
