@@ -47,7 +47,9 @@ const options = {
 
 function readCalibration(file) {
   if (!existsSync(file)) throw new SetupError(`There is no calibration ${file}. Run calibrate.`);
-  return JSON.parse(readFileSync(file, "utf8"));
+  const calibration = JSON.parse(readFileSync(file, "utf8"));
+  if (Array.isArray(calibration.slowdowns?.chunk?.[0])) return calibration;
+  throw new SetupError(`${file} has the form of an earlier version. Run calibrate.`);
 }
 
 /** Into docs/scale.md. */

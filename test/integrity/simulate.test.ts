@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 // The simulator of replicas: the scheduler that serves, in simulated time.
 import { expect, test } from "vitest";
 import { agentSessions } from "../../scripts/simulate/load/agents.mjs";
@@ -148,4 +149,20 @@ test("what one replica computed is read by another from the cache that they shar
     return replicas.reduce((sum, replica) => sum + replica.counts()["prefilledTokens"]!, 0);
   };
   expect(rowsWith(true)).toBeLessThan(0.9 * rowsWith(false));
+});
+
+test("the calibration that stands in the repository has what the simulator reads", () => {
+  const file = new URL("../../scripts/simulate/calibration.json", import.meta.url);
+  const measured = JSON.parse(readFileSync(file, "utf8")) as Calibration;
+  const sessions = [1, 2, 3].map((seed) =>
+    session(seed, [{ freshTokens: 600, generatedTokens: 8, toolMs: 0 }]),
+  );
+  for (const sharedHost of [false, true]) {
+    const { clients } = simulateReplicas(
+      measured,
+      { replicas: 3, router: "leastLoaded", sharedHost },
+      (all) => all.keep(3, sessions),
+    );
+    expect(clients.turns.map(({ endedAt }) => endedAt > 0)).toEqual([true, true, true]);
+  }
 });

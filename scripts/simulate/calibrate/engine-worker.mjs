@@ -110,17 +110,22 @@ const work = {
 /** Steps that ended within a second after a phase began are left out: engines settle on their threads. */
 const settleMs = 1000;
 
-/** The mean step of `kind` until `end`, on the clock of `Date.now()`. */
+/**
+ * The mean step of `kind` until `end`, on the clock of `Date.now()`. What is under way then ends beside the next phase, and
+ * is left out.
+ */
 async function phaseStepMs(kind, end) {
   const rows = kind === "chunk" ? { prefillRows: 512 } : { prefillRows: 0, decodeRows: 2 };
   const from = end - phaseMs + settleMs;
   const taken = [];
   while (Date.now() < end) {
     const all = await stepsOf(work[kind]);
-    if (Date.now() > from) taken.push(...all);
+    if (Date.now() > from && Date.now() < end) taken.push(...all);
   }
   const isOwn = (step) => Object.entries(rows).every(([name, count]) => step[name] === count);
-  return mean(taken.filter(isOwn).map(({ milliseconds }) => milliseconds));
+  const own = taken.filter(isOwn);
+  if (own.length === 0) throw new Error(`No ${kind} step was measured within ${phaseMs} ms.`);
+  return mean(own.map(({ milliseconds }) => milliseconds));
 }
 
 /** Chunks, or decode steps, or nothing, in phases that all processes begin at the same time; null where it was idle. */
