@@ -185,6 +185,8 @@ describe("what no mask holds", () => {
     ["<function=<parameter=<tool_call>", { minProperties: 1, additionalProperties: {} }, "minProp"],
     ["<|tool_call_start|>", { properties: { o: { type: "object", maxProperties: 2 } } }, "maxProp"],
     ["<|tool_call_start|>", { properties: { l: pair } }, "minItems"],
+    // What a property is called says nothing of its schema.
+    ["<|tool_call_start|>", { properties: { const: { properties: { enum: pair } } } }, "minItems"],
   ])("is an error for a strict tool where %s begins calls", async (marker, more, keyword) => {
     const { chat } = setUp(["Hi"], { template: `${chatml}{# ${marker} #}` });
     const parameters = { type: "object", ...more };
