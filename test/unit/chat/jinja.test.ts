@@ -96,7 +96,120 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
       "{% filter upper %}a{% endfilter %}{% macro m(x) %}{{ x is gt(1) }}{% endmacro %}{{ m(2) }}{{ {'k': s | first if t is true else 1}.k }}",
       "ATruei",
     ],
+    [
+      "{% set name = 'rsplit' %}{{ s[name]('t') }}{{ s['rsplit']('t') }}{{ {'rsplit': 1}[name] }}{{ list[name] is defined }}",
+      `['i', "'s"]['i', "'s"]1False`,
+    ],
     ["{% if not t %}{{ s | nothing }}{{ s is nothing }}{{ s is nothing(1) }}{% endif %}", ""],
+    // As llama.cpp writes it.
+    ["{{ n }}{{ object.b.append(3) }}{% set _ = 1 %}{{ [n] }}{{ n ~ '' }}", "[None]None"],
+    [
+      "{% for x in [1, 2, 3] %}{% if x == 2 %}{% set seen = x %}{% endif %}{{ x }}{{ seen }},{% endfor %}{{ seen }}",
+      "1,22,3,",
+    ],
+    [
+      "{% set seen = 0 %}{% for x in [1, 2] %}{{ seen }}{% set seen = x %}{{ seen }},{% endfor %}{{ seen }}",
+      "01,02,0",
+    ],
+    [
+      "{% macro show() %}{{ x }}{{ loop is defined }}{{ i }}{% endmacro %}{% for x in [1] %}{{ show() }}{% endfor %}",
+      "False3",
+    ],
+    [
+      "{% macro wrap() %}<{{ caller(1) }}>{% endmacro %}{% for x in [7] %}{% call(y) wrap() %}{{ x }}{{ y }}{% endcall %}{% endfor %}",
+      "<71>",
+    ],
+    [
+      "{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{{ loop.cycle('x') }}{% endfor %}",
+      "123x",
+    ],
+    ["{{ [] | first }}{{ [] | last }}{{ ([] | first) is defined }}", "False"],
+    [
+      "{{ object | list }}{{ object | first }}{{ object | join(',') }}{{ 'abc' | reverse }}{{ 'cab' | sort }}",
+      "['a', 'items', 'b']aa,items,bcba['a', 'b', 'c']",
+    ],
+    [
+      "{{ missing | join(', ') }}{{ missing | replace('a', 'b') }}{{ missing | trim('x') }}{{ missing | indent(2) }}",
+      "",
+    ],
+    [
+      "{{ 5 | trim }}{{ n | upper }}{{ 'xay' | trim('xy') }}{{ missing | default }}{{ '' | d('e', true) }}",
+      "5NONEae",
+    ],
+    [
+      "{{ ['a', 'b'] | map('replace', 'a', 'c') | join }}{{ [n] | map('default', 'd', true) | join }}{{ [object] | map('tojson', sort_keys=true) | join }}",
+      'cbd{"a": 1, "b": [2], "items": "mine"}',
+    ],
+    [
+      "{{ ['b', 'A', 'a'] | unique | list }}{{ ['a', 'B'] | max }}{{ [{'n': 2}, {'n': 1}] | min(attribute='n') }}{{ ['a', 'B'] | sort(reverse=true) }}",
+      "['b', 'A']B{'n': 1}['B', 'a']",
+    ],
+    [
+      "{{ {'b': 1, 'A': 2} | dictsort | map('first') | join }}{{ {'b': 1, 'A': 2} | dictsort(by='value', reverse=true) | map('first') | join }}{{ [1, 2, 3] | batch(2, 0) | list }}",
+      "AbAb[[1, 2], [3, 0]]",
+    ],
+    [
+      "{{ 'HELLO it\\'s x_y' | title }}|{{ 'HELLO it\\'s x_y'.title() }}|{{ 'hELLO' | capitalize }}|{{ 'hELLO'.capitalize() }}",
+      "Hello It's X_y|Hello It'S X_Y|Hello|Hello",
+    ],
+    [
+      "{{ -1.5 | int }}{{ '12abc' | int }}{{ '3.7' | int }}{{ 'x' | int(7) }}{{ '1.5x' | float }}{{ '<&' | e }}",
+      "-10370.0&lt;&amp;",
+    ],
+    [
+      "{{ 'a\\r\\nb\\n\\nc' | indent(2) }}|{{ 'a\\nb' | indent('> ', true) }}|{{ '\\na' | indent(2, first=true) }}",
+      "a\n  b\n\n  c|> a\n> b|  \n  a",
+    ],
+    ["{{ '😀b' | length }}{{ '😀b'[0] }}{{ '😀b'[-1] }}{{ '😀b'.find('b') }}", "2😀b1"],
+    [
+      "{{ 'a b c'.split(' ', maxsplit=1) }}{{ 'a,b'.split(sep=',') }}{{ ' a  b c'.split(none, 1) }}",
+      "['a', 'b c']['a', 'b']['a', 'b c']",
+    ],
+    [
+      "{{ ', '.join(['a', 'b']) }}{{ 'a\\r\\nb\\n'.splitlines() }}{{ 'a=b=c'.partition('=')[2] }}{{ 'a=b=c'.rpartition('=')[0] }}{{ 'abab'.rfind('b') }}{{ '12'.isdigit() }}",
+      "a, b['a', 'b']b=ca=b3True",
+    ],
+    ["{{ n == missing }}{{ n == n }}{{ [n] == [none] }}{{ n != 0 }}", "FalseTrueTrueTrue"],
+    ["{{ list.0 }}{{ list.4.k }}{{ [[1, 2]].0.1 }}", "1v2"],
+    ["{{ 'ab'.removesuffix('') }}{{ 'ab'.removesuffix('b') }}", "aba"],
+    ["{{ '\\ufeffx' | trim | length }}{{ 'x\\x85'.strip() | length }}", "21"],
+    [
+      "{{ t is number }}{{ object is iterable }}{{ '1' is lower }}{{ 'a1' is lower }}{{ n in object }}{{ 1 in object }}",
+      "TrueTrueFalseTrueFalseFalse",
+    ],
+    [
+      "{{ -7 % 3 }}{{ 7 % -3 }}{{ t + 1 }}{{ 'a' < 'b' }}{{ [0] * 2 }}{{ 2 ** -1 }}{{ 7 // 2.0 }}{{ -7 // 2 }}",
+      "2-22True[0, 0]0.53.0-4",
+    ],
+    [
+      "{{ 0.00001 }} {{ 12345678901234567.0 }} {{ 0.0001 }} {{ 2.0 | tojson }} {{ [0.00001, 0.5] | tojson }}",
+      "1e-05 1.2345678901234568e+16 0.0001 2.0 [1e-05, 0.5]",
+    ],
+    [
+      "{{ {'a': 1, 'B': [2, {}], '_': 'é😀'} | tojson(sort_keys=true, ensure_ascii=true) }}{{ {'a': [1, []]} | tojson(indent=1) }}{{ [1, 2] | tojson(separators=(',', ':')) }}",
+      '{"B": [2, {}], "_": "\\u00e9\\ud83d\\ude00", "a": 1}{\n "a": [\n  1,\n  []\n ]\n}[1,2]',
+    ],
+    ["{{ ['\\u200b\\x01\\xa0\\\\é'] }}", "['\\u200b\\x01\\xa0\\\\é']"],
+    ["a\r\n{% if t %}\r\nb\r\n{% endif %}\r\n{{ 'c\r\nd' | length }}", "a\nb\n3"],
+    [
+      "x -}\n  {-1}\n{{ '%}\n' }}{{ ['  {% x'] | first }}\n  {# c #}\ny",
+      "x -}\n  {-1}\n%}\n  {% x\ny",
+    ],
+    ["  {%+ if t +%}\n b\n  {%- endif +%}\n c{#+ d +#}\n", "  \n b\n c"],
+    [
+      'a {% raw -%} {{ x }}\n{% if %}"\\  {%- endraw %}\nb{%- raw %}\n{# {% endraw -%} c',
+      'a {{ x }}\n{% if %}"\\b\n{# c',
+    ],
+    ["{{ ('a',)[0] }}{{ 'a' in ('a', 'b',) }}{{ () | length }}{{ range(2,) | sum }}", "aTrue01"],
+    [
+      "{{ 1 < 2 < 3 }}{{ 3 > 2 > 2 }}{{ 1 < i <= 3 != 4 }}{{ 1 == 1 == 1 }}{{ 2 < 1 < f.x }}",
+      "TrueFalseTrueTrueFalse",
+    ],
+    [
+      "{{ (1 < 2) == true }}{{ (i == 3) != (i == 4) }}{{ [1 == 1, 2 == 2] }}{{ 1 == 1 and 2 == 2 }}",
+      "TrueTrue[True, True]True",
+    ],
+    ["{{ '\\d\\s' }}{{ '\\\\' }}\\d", "\\d\\s\\\\d"],
   ])("%s", (source, text) => {
     expect(render(source)).toBe(text);
   });

@@ -3,7 +3,7 @@
  * loops or doublings in it stop the server for all.
  */
 
-import { type Value, isArray, isObject, isString } from "./library.ts";
+import { type Value, isArray, isObject, isString, textOf } from "./library.ts";
 
 /**
  * Of llama.cpp's 70 templates the dearest takes 2,525 steps for one round with a tool. Some look back over all messages
@@ -21,6 +21,13 @@ const baseLength = 16 * 2 ** 20;
 const lengthPerCharacter = 10;
 /** Of `indent` and of `tojson`, which take any number. */
 const maxWidth = 1000;
+
+/** Filters and methods that read what they are applied to as a whole. */
+const readers: ReadonlySet<string> = new Set(
+  "capitalize e escape indent join lower replace string title tojson trim unique upper wordcount".split(
+    " ",
+  ),
+);
 
 /** The template asks for more than any template for chats takes. */
 export class TemplateTooCostly extends TypeError {}
@@ -65,16 +72,27 @@ export class RenderBudget {
     else if (isObject(value)) for (const item of value.value.values()) this.walk(item);
   }
 
+  /** What Python's `str` makes of a value. @throws as `step` */
+  textOf(value: Value): string {
+    if (!isString(value)) this.walk(value);
+    const text = textOf(value);
+    this.write(text.length);
+    return text;
+  }
+
   /**
    * Before a filter or method runs whose result may be far larger than what it is given.
    * @param argumentsOf evaluates its arguments
    * @throws as `step`
    */
   expand(name: string, operand: Value, argumentsOf: () => readonly Value[]): void {
-    if (name === "tojson" || name === "string" || name === "join") this.walk(operand);
-    if (name !== "tojson" && name !== "indent" && name !== "replace") return;
+    if (readers.has(name)) this.walk(operand);
+    if (name !== "tojson" && name !== "indent" && name !== "replace" && name !== "join") return;
     const args = argumentsOf();
-    const [width = 4] = args.flatMap(({ value }) => (typeof value === "number" ? [value] : []));
+    if (name === "join") return this.#join(operand, args[0]);
+    const [width = 4] = args.flatMap(({ value }) =>
+      typeof value === "number" ? [value] : typeof value === "string" ? [value.length] : [],
+    );
     if (name !== "replace" && width > maxWidth)
       throw new TypeError(`${name} takes a width of at most ${maxWidth}`);
     if (!isString(operand)) return;
@@ -83,6 +101,15 @@ export class RenderBudget {
     if (name !== "replace") return;
     const [from = "", to = ""] = args.map(({ value }) => (typeof value === "string" ? value : ""));
     this.write(text.length + placesOf(from, text) * to.length);
+  }
+
+  /** Of a list by a text, or of a text by a list. */
+  #join(operand: Value, argument: Value | undefined): void {
+    const [count, length] = [operand, argument].map((value) =>
+      value !== undefined && (isString(value) || isArray(value)) ? value.value.length : 0,
+    ) as [number, number];
+    if (argument !== undefined) this.walk(argument);
+    this.write(count * length);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Filters that the library lacks, or knows with fewer arguments, as Jinja has them. */
+/** Jinja's filters. The library's own know fewer arguments, fewer types of operands and other texts of numbers. */
 
 import {
   type Value,
@@ -6,7 +6,6 @@ import {
   FloatValue,
   IntegerValue,
   NullValue,
-  UndefinedValue,
   isArray,
   isMissing,
   isNull,
@@ -16,93 +15,84 @@ import {
   isTrue,
   isUndefined,
   keysOf,
+  ownOf,
+  pairsOf,
   string,
   textOf,
+  undefinedValue,
 } from "./library.ts";
+import { capitalize, charactersOf, splitLines, strip } from "./methods.ts";
+import type { Filter, FilterCall } from "./types.ts";
+import { numberOf, order, tojson } from "./values.ts";
 
-export interface FilterCall {
-  operand: Value;
-  args: readonly Value[];
-  named: ReadonlyMap<string, Value>;
-  /** Asks a test, which the template may name as it runs, of a value. */
-  holds(name: string, value: Value, args: readonly Value[]): boolean;
-  /** Work in proportion to what an argument says. */
-  step(count: number): void;
-}
-
-export type Filter = (call: FilterCall) => Value;
-
-/** By name. For all others the library's own filter stands, or one of the plain ones. */
-export const ownFilters: Readonly<Record<string, Filter>> = {
+const filters: Readonly<Record<string, Filter>> = {
+  abs: ({ operand }) => numeric(Math.abs(numberOf(operand)), operand),
+  batch,
+  capitalize: ({ operand }) => string(capitalize(textOf(operand))),
+  count: length,
+  d: defaultOf,
+  default: defaultOf,
+  dictsort,
+  e: escape,
+  escape,
+  first: ({ operand }) => itemsOf(operand, "first")[0] ?? undefinedValue,
+  float: toFloat,
+  indent,
+  int: toInteger,
+  items: ({ operand }) =>
+    new ArrayValue(isMissing(operand) ? [] : [...entriesOf(operand, "items")]),
+  join,
+  last: ({ operand }) => itemsOf(operand, "last").at(-1) ?? undefinedValue,
+  length,
+  list: ({ operand }) => new ArrayValue([...itemsOf(operand, "list")]),
+  lower: ({ operand }) => string(textOf(operand).toLowerCase()),
+  map,
+  max: (call) => extreme(call, "max"),
+  min: (call) => extreme(call, "min"),
+  reject: (call) => pick(call, { wanted: false, byAttribute: false }),
+  rejectattr: (call) => pick(call, { wanted: false, byAttribute: true }),
+  replace,
+  reverse,
+  safe: ({ operand }) => operand,
+  select: (call) => pick(call, { wanted: true, byAttribute: false }),
+  selectattr: (call) => pick(call, { wanted: true, byAttribute: true }),
+  slice,
+  sort,
   string: ({ operand }) => string(textOf(operand)),
   sum,
-  slice,
+  title: ({ operand }) => string(textOf(operand).replaceAll(/[^-\s({[<]+/gu, capitalize)),
+  tojson,
+  trim: (call) => string(strip(textOf(call.operand), call.argument(0, "chars"), "both")),
+  unique,
+  upper: ({ operand }) => string(textOf(operand).toUpperCase()),
   wordcount: ({ operand }) =>
     new IntegerValue([...textOf(operand).matchAll(/[\p{L}\p{N}_]+/gu)].length),
-  select: (call) => pick(call, { wanted: true, byAttribute: false }),
-  reject: (call) => pick(call, { wanted: false, byAttribute: false }),
-  selectattr: (call) => pick(call, { wanted: true, byAttribute: true }),
-  rejectattr: (call) => pick(call, { wanted: false, byAttribute: true }),
 };
 
-/** Of a filter that is written without arguments, what it does to such values; to others, what the library does. */
-export interface PlainFilter {
-  missing?: () => Value;
-  array?: (items: Value[]) => Value;
-  text?: (text: string) => Value;
-}
-
-export const plainFilters: Readonly<Record<string, PlainFilter>> = {
-  list: {
-    missing: () => new ArrayValue([]),
-    text: (text) => new ArrayValue([...text].map(string)),
-  },
-  items: { missing: () => new ArrayValue([]) },
-  length: { missing: () => new IntegerValue(0) },
-  join: { missing: () => string(""), array: (items) => string(items.map(textOf).join("")) },
-  trim: { missing: () => string("") },
-  first: {
-    missing: () => new UndefinedValue(undefined),
-    text: (text) => string([...text][0] ?? ""),
-  },
-  last: {
-    missing: () => new UndefinedValue(undefined),
-    text: (text) => string([...text].at(-1) ?? ""),
-  },
-  lower: { missing: () => string("") },
-  upper: { missing: () => string("") },
-  min: { array: (items) => extreme(items, -1) },
-  max: { array: (items) => extreme(items, 1) },
-};
-
-/** @param sign of the difference from what is passed over */
-function extreme(items: Value[], sign: 1 | -1): Value {
-  const better = (a: Value, b: Value): boolean => {
-    const [x, y] = [a.value, b.value] as [number | string, number | string];
-    return sign * (x < y ? -1 : x > y ? 1 : 0) > 0;
+/** If there is none, the one returned throws: a template may name what it never applies. */
+export function filterNamed(name: string): Filter {
+  const none = (): never => {
+    throw new TypeError(`there is no filter "${name}"`);
   };
-  return items.reduce<Value>(
-    (best, item) => (isUndefined(best) || better(item, best) ? item : best),
-    new UndefinedValue(undefined),
-  );
+  return ownOf(filters, name) ?? none;
 }
-
-const others: ReadonlySet<string> = new Set(
-  "abs capitalize default dictsort first float indent int items join last length list lower map max min replace reverse safe sort title tojson trim unique upper".split(
-    " ",
-  ),
-);
 
 export function isFilter(name: string): boolean {
-  return others.has(name) || Object.hasOwn(ownFilters, name);
+  return Object.hasOwn(filters, name);
 }
 
+/** What is missing has none. */
 function itemsOf(operand: Value, name: string): readonly Value[] {
   if (isMissing(operand)) return [];
   if (isArray(operand)) return operand.value;
-  if (isString(operand)) return [...operand.value].map(string);
+  if (isString(operand)) return charactersOf(operand.value);
   if (isObject(operand)) return keysOf(operand);
   throw new TypeError(`${name} cannot go through ${operand.type}`);
+}
+
+function entriesOf(operand: Value, name: string): readonly Value[] {
+  if (isObject(operand)) return pairsOf(operand);
+  throw new TypeError(`${name} takes a mapping, not ${operand.type}`);
 }
 
 /** `a.b.0`, or a number. */
@@ -110,15 +100,178 @@ function attributeOf(value: Value, path: Value): Value {
   let at = value;
   for (const part of textOf(path).split(".")) {
     const isIndex = /^\d+$/u.test(part);
-    const found = isObject(at)
-      ? (at.value.get(part) ?? (isIndex ? at.value.get(Number(part)) : undefined))
-      : isArray(at) && isIndex
-        ? at.value[Number(part)]
-        : undefined;
-    if (found === undefined) return new UndefinedValue(undefined);
+    const found =
+      isObject(at) || at.type === "NamespaceValue"
+        ? entryOf(at as Value & { value: ReadonlyMap<unknown, Value> }, part)
+        : isArray(at) && isIndex
+          ? at.value[Number(part)]
+          : undefined;
+    if (found === undefined) return undefinedValue;
     at = found;
   }
   return at;
+}
+
+function entryOf(
+  { value }: { value: ReadonlyMap<unknown, Value> },
+  key: string,
+): Value | undefined {
+  return value.get(key) ?? (/^\d+$/u.test(key) ? value.get(Number(key)) : undefined);
+}
+
+function numeric(value: number, like: Value): Value {
+  return like.type === "FloatValue" ? new FloatValue(value) : new IntegerValue(value);
+}
+
+function length({ operand }: FilterCall): Value {
+  if (isObject(operand)) return new IntegerValue(operand.value.size);
+  const items = isString(operand) ? [...operand.value] : itemsOf(operand, "length");
+  return new IntegerValue(items.length);
+}
+
+/** For what is undefined; or, with `boolean`, for all that is not true. */
+function defaultOf(call: FilterCall): Value {
+  const { operand } = call;
+  const isWanted = isUndefined(operand) || (call.isSet(1, "boolean") && !isTrue(operand));
+  return isWanted ? (call.argument(0, "default_value") ?? string("")) : operand;
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&#34;",
+  "'": "&#39;",
+};
+
+function escape({ operand }: FilterCall): Value {
+  return string(textOf(operand).replaceAll(/[&<>"']/gu, (character) => escapes[character]!));
+}
+
+function toInteger(call: FilterCall): Value {
+  const { operand } = call;
+  const number = isString(operand) ? numberIn(operand.value) : numberOr(operand);
+  if (Number.isFinite(number)) return new IntegerValue(Math.trunc(number));
+  return call.argument(0, "default") ?? new IntegerValue(0);
+}
+
+function toFloat(call: FilterCall): Value {
+  const { operand } = call;
+  const number = isString(operand) ? numberIn(operand.value) : numberOr(operand);
+  return Number.isNaN(number)
+    ? (call.argument(0, "default") ?? new FloatValue(0))
+    : new FloatValue(number);
+}
+
+/** NaN: it has none. */
+function numberIn(text: string): number {
+  const number = strip(text, undefined, "both");
+  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/iu.test(number) ? Number(number) : NaN;
+}
+
+function numberOr(value: Value): number {
+  return isNumber(value) || value.type === "BooleanValue" ? numberOf(value) : NaN;
+}
+
+/** With the ends of lines all alike, as Jinja has them. */
+function indent(call: FilterCall): Value {
+  const width = call.argument(0, "width") ?? new IntegerValue(4);
+  const margin = isString(width) ? width.value : " ".repeat(numberOf(width));
+  const isBlankToo = call.isSet(2, "blank");
+  const [first = "", ...rest] = splitLines(`${textOf(call.operand)}\n`, false);
+  const indented = rest.map((line) => (line === "" && !isBlankToo ? line : margin + line));
+  const start = call.isSet(1, "first") ? margin + first : first;
+  return string([start, ...indented].join("\n"));
+}
+
+function join(call: FilterCall): Value {
+  const between = call.argument(0, "d");
+  const attribute = call.argument(1, "attribute");
+  const items = itemsOf(call.operand, "join").map((item) =>
+    textOf(attribute === undefined ? item : attributeOf(item, attribute)),
+  );
+  return string(items.join(between === undefined ? "" : textOf(between)));
+}
+
+function replace(call: FilterCall): Value {
+  const [from, to] = [call.argument(0, "old"), call.argument(1, "new")];
+  if (from === undefined || to === undefined) throw new TypeError("replace takes two texts");
+  const count = call.argument(2, "count");
+  let left = count === undefined || isNull(count) ? Infinity : numberOf(count);
+  const pattern = textOf(from) === "" ? /(?:)/gu : textOf(from);
+  return string(
+    textOf(call.operand).replaceAll(pattern, (found) => (left-- > 0 ? textOf(to) : found)),
+  );
+}
+
+function reverse({ operand }: FilterCall): Value {
+  const items = itemsOf(operand, "reverse").toReversed();
+  return isString(operand) ? string(items.map(textOf).join("")) : new ArrayValue(items);
+}
+
+/** Of each item an attribute, or what another filter makes of it. */
+function map({ operand, args: [name, ...args], named, filter }: FilterCall): Value {
+  const items = itemsOf(operand, "map");
+  const attribute = named.get("attribute");
+  if (name !== undefined) {
+    const apply = filter(textOf(name));
+    return new ArrayValue(items.map((item) => apply(item, { args, named })));
+  }
+  if (attribute === undefined) throw new TypeError("map takes a filter or an attribute");
+  const found = items.map((item) => attributeOf(item, attribute));
+  const other = named.get("default");
+  return new ArrayValue(found.map((value) => (isUndefined(value) && other ? other : value)));
+}
+
+/** Letters of both cases are alike, unless the filter says otherwise; of what has `attribute`, that is compared. */
+function sortKey(
+  call: FilterCall,
+  at: { sensitive: number; attribute?: number },
+): (item: Value) => Value {
+  const isSensitive = call.isSet(at.sensitive, "case_sensitive");
+  const attribute =
+    at.attribute === undefined ? undefined : call.argument(at.attribute, "attribute");
+  return (item) => {
+    const key = attribute === undefined || isNull(attribute) ? item : attributeOf(item, attribute);
+    return isString(key) && !isSensitive ? string(key.value.toLowerCase()) : key;
+  };
+}
+
+function sort(call: FilterCall): Value {
+  const keyOf = sortKey(call, { sensitive: 1, attribute: 2 });
+  const sign = call.isSet(0, "reverse") ? -1 : 1;
+  const items = itemsOf(call.operand, "sort");
+  return new ArrayValue(items.toSorted((a, b) => sign * order(keyOf(a), keyOf(b))));
+}
+
+function dictsort(call: FilterCall): Value {
+  const by = call.argument(1, "by");
+  const place = by !== undefined && textOf(by) === "value" ? 1 : 0;
+  const keyOf = sortKey(call, { sensitive: 0 });
+  const sign = call.isSet(2, "reverse") ? -1 : 1;
+  const ofPair = (pair: Value): Value => keyOf((pair as Value & { value: Value[] }).value[place]!);
+  const pairs = entriesOf(call.operand, "dictsort");
+  return new ArrayValue(pairs.toSorted((a, b) => sign * order(ofPair(a), ofPair(b))));
+}
+
+function unique(call: FilterCall): Value {
+  const keyOf = sortKey(call, { sensitive: 0, attribute: 1 });
+  const seen = new Set<string>();
+  const items = itemsOf(call.operand, "unique").filter((item) => {
+    const key = keyOf(item);
+    const known = isString(key) ? `"${key.value}` : textOf(key);
+    return !seen.has(known) && seen.add(known);
+  });
+  return new ArrayValue(items);
+}
+
+function extreme(call: FilterCall, name: "min" | "max"): Value {
+  const keyOf = sortKey(call, { sensitive: 0, attribute: 1 });
+  const sign = name === "min" ? -1 : 1;
+  return itemsOf(call.operand, name).reduce<Value>(
+    (best, item) => (isUndefined(best) || sign * order(keyOf(item), keyOf(best)) > 0 ? item : best),
+    undefinedValue,
+  );
 }
 
 /** The items of which a test holds, or does not. Without a test, whether they are true. */
@@ -129,18 +282,18 @@ function pick(
   const attribute = byAttribute ? call.args[0] : undefined;
   if (byAttribute && attribute === undefined) throw new TypeError("an attribute is missing");
   const [test, ...args] = call.args.slice(byAttribute ? 1 : 0);
+  const holds = test === undefined ? isTrue : call.test(textOf(test));
   const items = itemsOf(call.operand, "select").filter((item) => {
     const value = attribute === undefined ? item : attributeOf(item, attribute);
-    const isMet = test === undefined ? isTrue(value) : call.holds(textOf(test), value, args);
-    return isMet === wanted;
+    return holds(value, args) === wanted;
   });
   return new ArrayValue(items);
 }
 
-function sum({ operand, args, named }: FilterCall): Value {
-  const attribute = args[0] ?? named.get("attribute") ?? new NullValue(null);
-  const start = args[1] ?? named.get("start") ?? new IntegerValue(0);
-  const values = itemsOf(operand, "sum").map((item) =>
+function sum(call: FilterCall): Value {
+  const attribute = call.argument(0, "attribute") ?? new NullValue(null);
+  const start = call.argument(1, "start") ?? new IntegerValue(0);
+  const values = itemsOf(call.operand, "sum").map((item) =>
     isNull(attribute) ? item : attributeOf(item, attribute),
   );
   if (isArray(start)) return new ArrayValue([start, ...values].flatMap(listOf));
@@ -154,27 +307,39 @@ function listOf(value: Value): readonly Value[] {
   return value.value;
 }
 
-/** A boolean is a number, as in Python. @throws TypeError it is none */
-export function numberOf(value: Value): number {
-  if (isNumber(value)) return value.value;
-  if (typeof value.value === "boolean") return Number(value.value);
-  throw new TypeError(`${value.type} is no number`);
-}
-
 /** So many lists of items that follow each other, the first ones an item longer where there is a rest. */
-function slice({ operand, args, named, step }: FilterCall): Value {
-  const count = args[0] ?? named.get("slices");
-  const fill = args[1] ?? named.get("fill_with") ?? new NullValue(null);
-  if (count === undefined || !isNumber(count) || count.value < 1)
-    throw new TypeError("slice takes the number of slices");
-  step(count.value);
-  const items = itemsOf(operand, "slice");
-  const least = Math.floor(items.length / count.value);
-  const longer = items.length % count.value;
+function slice(call: FilterCall): Value {
+  const { count, fill, items } = portions(call, "slices");
+  const least = Math.floor(items.length / count);
+  const longer = items.length % count;
   let at = 0;
-  const slices = Array.from({ length: count.value }, (_, index) => {
+  const slices = Array.from({ length: count }, (_, index) => {
     const part = items.slice(at, (at += least + (index < longer ? 1 : 0)));
     return new ArrayValue(index < longer || isNull(fill) ? part : [...part, fill]);
   });
   return new ArrayValue(slices);
+}
+
+/** Lists of so many items. */
+function batch(call: FilterCall): Value {
+  const { count, fill, items } = portions(call, "linecount");
+  const batches: Value[] = [];
+  for (let at = 0; at < items.length; at += count) {
+    const part = items.slice(at, at + count);
+    const missing = isNull(fill) ? 0 : count - part.length;
+    batches.push(new ArrayValue([...part, ...Array.from({ length: missing }, () => fill)]));
+  }
+  return new ArrayValue(batches);
+}
+
+function portions(
+  call: FilterCall,
+  name: string,
+): { count: number; fill: Value; items: readonly Value[] } {
+  const count = call.argument(0, name);
+  const fill = call.argument(1, "fill_with") ?? new NullValue(null);
+  if (count === undefined || !isNumber(count) || count.value < 1)
+    throw new TypeError(`it takes a number as ${name}`);
+  call.step(count.value);
+  return { count: count.value, fill, items: itemsOf(call.operand, name) };
 }

@@ -8,16 +8,17 @@ import {
   ArrayValue,
   BooleanValue,
   Environment,
+  FunctionValue,
   IntegerValue,
   Interpreter,
   ObjectValue,
-  UndefinedValue,
   isArray,
   isObject,
   isTrue,
   keysOf,
+  undefinedValue,
 } from "./library.ts";
-import type { ForNode } from "./types.ts";
+import type { ForNode, TargetNode } from "./types.ts";
 
 /** What was written so far. */
 export interface Output {
@@ -42,17 +43,18 @@ export function* runLoop(
   { node, iterable, environment, output }: Loop,
   evaluator: Evaluator,
 ): Parts<void> {
-  const scope = new Environment(environment);
   const items: Value[] = [];
   for (const item of itemsOf(iterable)) {
-    if (passes(node, item, scope, evaluator)) items.push(item);
+    if (passes(node, item, environment, evaluator)) items.push(item);
     yield;
   }
   // As Jinja counts, an iteration that was left is none.
   let hasRun = false;
   for (const [index, item] of items.entries()) {
+    // What an iteration sets, the next one does not know.
+    const scope = new Environment(environment);
     scope.setVariable("loop", loopVariable(items, index));
-    assign(node, item, scope);
+    assign(node.loopvar, item, scope);
     try {
       yield* evaluator.write(node.body, scope, output);
     } catch (error) {
@@ -63,7 +65,7 @@ export function* runLoop(
     hasRun = true;
     yield;
   }
-  if (!hasRun) yield* evaluator.write(node.defaultBlock, scope, output);
+  if (!hasRun) yield* evaluator.write(node.defaultBlock, new Environment(environment), output);
 }
 
 function itemsOf(iterable: Value): readonly Value[] {
@@ -77,21 +79,17 @@ function passes(node: ForNode, item: Value, scope: Scope, evaluator: Evaluator):
   const { test } = node.iterable;
   if (node.iterable.type !== "SelectExpression" || test === undefined) return true;
   const inner = new Environment(scope);
-  assign(node, item, inner);
+  assign(node.loopvar, item, inner);
   return isTrue(evaluator.evaluate(test, inner));
 }
 
-function assign({ loopvar: { type, value: names } }: ForNode, item: Value, scope: Scope): void {
+function assign({ type, value: names }: TargetNode, item: Value, scope: Scope): void {
   if (typeof names === "string") scope.setVariable(names, item);
   else if (type !== "TupleLiteral") throw new TypeError(`a loop cannot assign to ${type}`);
   else if (!isArray(item)) throw new TypeError(`${item.type} cannot be unpacked`);
   else if (item.value.length !== names.length)
     throw new TypeError(`${item.value.length} items cannot be unpacked into ${names.length}`);
-  else
-    for (const [index, name] of names.entries()) {
-      if (name.type !== "Identifier") throw new TypeError(`a loop cannot assign to ${name.type}`);
-      scope.setVariable(name.value, item.value[index]!);
-    }
+  else for (const [index, name] of names.entries()) assign(name, item.value[index]!, scope);
 }
 
 function loopVariable(items: readonly Value[], index: number): Value {
@@ -105,8 +103,9 @@ function loopVariable(items: readonly Value[], index: number): Value {
       ["first", new BooleanValue(index === 0)],
       ["last", new BooleanValue(index === length - 1)],
       ["length", new IntegerValue(length)],
-      ["previtem", items[index - 1] ?? new UndefinedValue(undefined)],
-      ["nextitem", items[index + 1] ?? new UndefinedValue(undefined)],
+      ["previtem", items[index - 1] ?? undefinedValue],
+      ["nextitem", items[index + 1] ?? undefinedValue],
+      ["cycle", new FunctionValue((args) => args[index % args.length]!)],
     ]),
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Jinja templates by the interpreter of @huggingface/jinja, with Python's rules where it has rules of its own, and what it lacks. Only the
- * nodes named in `evaluate` are done here; everything else is the library's.
+ * Jinja templates by the interpreter of @huggingface/jinja, with Python's rules where it has rules of its own, and what it lacks. Only
+ * operators, filters, loops and the nodes named in `evaluate` are done here; everything else is the library's.
  *
  * Why both: of llama.cpp's 70 templates, the library alone (0.5.11, the newest) renders 42 as llama.cpp does for all
  * requests and fails in 179 of 1,096 renderings; with these rules it is 60 and none, and each difference has its reason
@@ -10,21 +10,17 @@
  */
 
 import {
-  type Node,
-  Environment,
-  equals,
-  parse,
-  textOf,
-  tokenize,
+  type Call,
   type Entries,
+  type Node,
   type Value,
   ArrayValue,
   BooleanValue,
+  Environment,
+  FunctionValue,
   Interpreter,
-  UndefinedValue,
   isArray,
   isFunction,
-  isMissing,
   isNull,
   isNumber,
   isObject,
@@ -32,26 +28,32 @@ import {
   isTrue,
   isUndefined,
   lookUp,
-  string,
-  methodOf,
-  numberedObject,
+  parse,
   strftime,
+  string,
+  tokenize,
+  undefinedValue,
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
-import type { FilterCall, PlainFilter } from "./filters.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
-import { resolveNames } from "./names.ts";
-import { type Test, testNamed, withTestCalls } from "./tests.ts";
+import { charactersOf, methodNamed, numberedObject } from "./methods.ts";
+import { filterMeaning, resolveNames } from "./names.ts";
+import { prepare } from "./source.ts";
+import { testNamed, withTestCalls } from "./tests.ts";
+import { withChains, withTuples } from "./tokens.ts";
 import type {
   BinaryNode,
   CallNode,
+  FilterCall,
+  FilterMeaning,
   FilterNode,
   ForNode,
   IfNode,
   KnownNode,
   MemberNode,
   NamedNode,
+  Test,
   TestNode,
 } from "./types.ts";
 
@@ -69,9 +71,7 @@ export class JinjaTemplate {
     if (source.length > maxSource)
       throw new TypeError(`it has ${source.length} characters, and at most ${maxSource} are read`);
     try {
-      this.#program = parse(
-        withTestCalls(tokenize(source, { lstrip_blocks: true, trim_blocks: true })),
-      );
+      this.#program = parse(withTestCalls(withChains(withTuples(tokenize(prepare(source))))));
     } catch (cause) {
       // The library reads on behind the last token.
       if (!(cause instanceof TypeError)) throw cause;
@@ -130,19 +130,17 @@ interface Internals {
   applyFilter(operand: Value, filter: FilterNode, environment: Environment): Value;
 }
 
-const ownOperators: ReadonlySet<string> = new Set(["~", "==", "!=", "in", "not in", "+", "*"]);
-
 export class TemplateInterpreter extends Interpreter {
-  readonly #applyFilter: Internals["applyFilter"];
   readonly #budget: RenderBudget;
+  /** Of the text that was looked into last: a template may go through them one by one. */
+  #characters: { text: string; values: readonly Value[] } = { text: "", values: [] };
 
   constructor(environment: Environment, budget: RenderBudget) {
     super(environment);
     this.#budget = budget;
     const internals = this as unknown as Internals;
-    this.#applyFilter = internals.applyFilter.bind(this);
     internals.evaluateBlock = (statements, scope) => string(finish(this.block(statements, scope)));
-    internals.applyFilter = (operand, filter, scope) => this.#filter(operand, filter, scope);
+    internals.applyFilter = (operand, node, scope) => this.#filter(operand, node, scope);
   }
 
   /** @throws TypeError the template asks for what is not there, or for more than its budget */
@@ -165,6 +163,8 @@ export class TemplateInterpreter extends Interpreter {
         return super.evaluate({ ...node, type: "ArrayLiteral" }, environment);
       case "TestExpression":
         return this.#test(node as TestNode, environment);
+      case "Macro":
+        return this.#macro(node as Node & { name: NamedNode }, environment);
       case "For":
         return string(finish(this.block([node], environment)));
       default:
@@ -172,14 +172,7 @@ export class TemplateInterpreter extends Interpreter {
     }
   }
 
-  #textOf(value: Value): string {
-    if (!isString(value)) this.#budget.walk(value);
-    const text = textOf(value);
-    this.#budget.write(text.length);
-    return text;
-  }
-
-  /** Values become text as Python's `str` makes it. The loops of the block are in parts, those of its expressions not. */
+  /** Values become text as Python's `str` makes it, but none is written as nothing, as llama.cpp does. The loops of the block are in parts, those of its expressions not. */
   *block(statements: Node[], environment: Environment): Parts<string> {
     const output = { text: "" };
     yield* this.write(statements, environment, output);
@@ -197,7 +190,7 @@ export class TemplateInterpreter extends Interpreter {
         continue;
       }
       const value = this.evaluate(statement, environment);
-      if (!isNull(value)) output.text += this.#textOf(value);
+      if (!isNull(value)) output.text += this.#budget.textOf(value);
     }
   }
 
@@ -206,10 +199,44 @@ export class TemplateInterpreter extends Interpreter {
     yield* this.write(isMet ? node.body : node.alternate, environment, output);
   }
 
-  #filter(operand: Value, filter: FilterNode, environment: Environment): Value {
-    const { name } = filter.means;
-    this.#budget.expand(name, operand, () => this.#values(filter.args ?? [], environment));
-    return this.#budget.made(this.#filtered(operand, filter, environment));
+  #filter(operand: Value, node: FilterNode, environment: Environment): Value {
+    const named = new Map<string, Value>();
+    const args: Value[] = [];
+    for (const [index, value] of this.#values(node.args ?? [], environment).entries()) {
+      const { type, key } = node.args![index] as Node & { key?: NamedNode };
+      if (type === "KeywordArgumentExpression") named.set(key!.value, value);
+      else args.push(value);
+    }
+    return this.#applied(node.means, { operand, args, named });
+  }
+
+  #applied(
+    { name, asks, filter }: FilterMeaning,
+    { operand, args, named }: Pick<FilterCall, "operand" | "args" | "named">,
+  ): Value {
+    if (asks !== undefined)
+      return new BooleanValue(this.#holds(asks.test, operand, args) !== asks.negate);
+    const given = [...args, ...named.values()];
+    for (const value of given) this.#budget.walk(value);
+    this.#budget.expand(name, operand, () => given);
+    const argument: FilterCall["argument"] = (place, key) => args[place] ?? named.get(key);
+    const made = filter({
+      operand,
+      args,
+      named,
+      argument,
+      isSet: (place, key) => isTrue(argument(place, key) ?? undefinedValue),
+      test: (wanted) => {
+        const test = testNamed(wanted);
+        return (value, others) => this.#holds(test, value, others);
+      },
+      filter: (wanted) => {
+        const means = filterMeaning(wanted);
+        return (value, rest) => this.#applied(means, { operand: value, ...rest });
+      },
+      step: (count) => this.#budget.step(count),
+    });
+    return this.#budget.made(made);
   }
 
   #holds(test: Test, value: Value, args: readonly Value[]): boolean {
@@ -225,75 +252,14 @@ export class TemplateInterpreter extends Interpreter {
     });
   }
 
-  #callOf(operand: Value, { args = [] }: FilterNode, environment: Environment): FilterCall {
-    const named = new Map<string, Value>();
-    const places: Value[] = [];
-    for (const [index, value] of this.#values(args, environment).entries()) {
-      const { key } = args[index] as Node & { key?: NamedNode };
-      if (args[index]?.type === "KeywordArgumentExpression") named.set(key!.value, value);
-      else places.push(value);
-    }
-    return {
-      operand,
-      args: places,
-      named,
-      holds: (name, value, others) => this.#holds(testNamed(name), value, others),
-      step: (count) => this.#budget.step(count),
-    };
-  }
-
-  #filtered(operand: Value, filter: FilterNode, environment: Environment): Value {
-    const { name, asks, own, plain, each } = filter.means;
-    if (asks !== undefined) {
-      const args = this.#values(filter.args ?? [], environment);
-      return new BooleanValue(this.#holds(asks.test, operand, args) !== asks.negate);
-    }
-    if (own !== undefined) return own(this.#callOf(operand, filter, environment));
-    if (filter.callee === undefined) {
-      const made = plain && filteredPlainly(operand, plain);
-      if (made !== undefined) return made;
-    } else if (isMissing(operand) && name !== "default" && name !== "tojson") {
-      return new ArrayValue([]);
-    } else if (isArray(operand) && name === "join") {
-      // The library joins what the values hold, which for objects is no text.
-      const texts = new ArrayValue(operand.value.map((item) => string(textOf(item))));
-      return this.#applyFilter(texts, filter, environment);
-    } else if (isArray(operand) && each !== undefined) {
-      return new ArrayValue(operand.value.map((item) => this.#filter(item, each, environment)));
-    }
-    return this.#applyFilter(operand, filter, environment);
-  }
-
   #binary(node: BinaryNode, environment: Environment): Value {
-    const operator = node.operator.value;
-    if (!ownOperators.has(operator)) return super.evaluate(node, environment);
-    const left = this.evaluate(node.left, environment);
-    const right = this.evaluate(node.right, environment);
-    if (operator === "~") return string(this.#textOf(left) + this.#textOf(right));
-    if (operator === "==" || operator === "!=") {
-      this.#budget.walk(left);
-      return new BooleanValue(equals(left, right) === (operator === "=="));
-    }
-    if (operator === "+") {
-      if (isString(left) && (isString(right) || isUndefined(right)))
-        return string(this.#textOf(left) + this.#textOf(right));
-      if (isUndefined(left) && isString(right)) return right;
-      if (isString(left) && (isObject(right) || isArray(right)))
-        throw new TypeError(`cannot add ${right.type} to a string`);
-    } else if (operator === "*") {
-      if (isString(left) && isNumber(right)) {
-        const times = Math.max(0, right.value);
-        this.#budget.write(left.value.length * times);
-        return string(left.value.repeat(times));
-      }
-    } else if (isUndefined(left)) return new BooleanValue(operator === "not in");
-    else if (isArray(right)) {
-      this.#budget.walk(right);
-      const isIn = right.value.some((item) => equals(item, left));
-      return new BooleanValue(isIn === (operator === "in"));
-    }
-    const evaluated: BinaryNode = { ...node, left: known(left), right: known(right) };
-    return this.#budget.made(super.evaluate(evaluated, environment));
+    const { operate } = node;
+    if (operate === undefined) return super.evaluate(node, environment);
+    const { isChained } = node.operator;
+    const first = this.evaluate(node.left, environment);
+    if (isChained && !isTrue(first)) return first;
+    const left = isChained ? this.evaluate((node.left as BinaryNode).right, environment) : first;
+    return operate(left, this.evaluate(node.right, environment), this.#budget);
   }
 
   #test({ operand, asks, negate }: TestNode, environment: Environment): Value {
@@ -308,14 +274,18 @@ export class TemplateInterpreter extends Interpreter {
       const sliced: MemberNode = { ...node, object: known(object) };
       return super.evaluate(sliced, environment);
     }
-    const property = node.computed
+    const isExpression = node.computed || node.property.type === "IntegerLiteral";
+    const property = isExpression
       ? this.evaluate(node.property, environment)
       : string(String(node.property.value));
     if (isString(property)) {
-      const method = methodOf(object, property.value);
-      if (method !== undefined) return method;
+      const methodOf = node.method === null ? methodNamed(property.value) : node.method;
+      const method = methodOf?.(object);
+      if (method !== undefined) return isString(object) ? this.#reading(method) : method;
     } else if (isObject(object)) {
-      return object.value.get(property.value as number) ?? new UndefinedValue(undefined);
+      return object.value.get(property.value as number) ?? undefinedValue;
+    } else if (isString(object) && isNumber(property)) {
+      return this.#characterAt(object.value, property.value);
     }
     const own = isObject(object) ? object.value.get(String(property.value)) : undefined;
     if (own !== undefined) return own;
@@ -326,6 +296,35 @@ export class TemplateInterpreter extends Interpreter {
       property: known(property),
     };
     return super.evaluate(evaluated, environment);
+  }
+
+  /** A method that may read its arguments as a whole. */
+  #reading(method: Value & { value: Call }): Value {
+    const call: Call = (args, scope) => {
+      for (const value of args) this.#budget.walk(value);
+      return method.value(args, scope);
+    };
+    return new FunctionValue(call);
+  }
+
+  #characterAt(text: string, place: number): Value {
+    if (this.#characters.text !== text) this.#characters = { text, values: charactersOf(text) };
+    return this.#characters.values.at(place) ?? undefinedValue;
+  }
+
+  /** It sees what is known where it stands, not where it is called. */
+  #macro(node: Node & { name: NamedNode }, environment: Environment): Value {
+    const { value: name } = node.name;
+    const nothing = super.evaluate(node, environment);
+    const macro = lookUp(name, environment) as Value & { value: Call };
+    const call: Call = (args, scope) => {
+      const inner = new Environment(environment);
+      const caller = scope.variables.get("caller");
+      if (caller !== undefined) inner.setVariable("caller", caller);
+      return macro.value(args, inner);
+    };
+    environment.setVariable(name, new FunctionValue(call));
+    return nothing;
   }
 
   /** `schema.items()` is the method, whatever keys the object has. */
@@ -364,18 +363,11 @@ export class TemplateInterpreter extends Interpreter {
     const isFiltered = iterable.type === "SelectExpression";
     let items = this.evaluate(isFiltered ? iterable.lhs : iterable, environment);
     if (isUndefined(items)) items = new ArrayValue([]);
-    else if (isString(items)) items = new ArrayValue([...items.value].map(string));
+    else if (isString(items)) items = new ArrayValue(charactersOf(items.value));
     // A loop without a body takes its time too.
     if (isArray(items)) this.#budget.step(items.value.length);
     yield* runLoop({ node, iterable: items, environment, output }, this);
   }
-}
-
-/** @returns undefined where the library's own filter stands */
-function filteredPlainly(operand: Value, { missing, array, text }: PlainFilter): Value | undefined {
-  if (isMissing(operand)) return missing?.();
-  if (isArray(operand)) return array?.(operand.value);
-  return isString(operand) ? text?.(operand.value) : undefined;
 }
 
 function known(value: Value): KnownNode {

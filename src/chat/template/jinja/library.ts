@@ -1,7 +1,7 @@
 /**
- * The Jinja library as it is used here, and what its values lack of Python: texts, equality, methods. Its own
- * declarations import each other without file endings, which Node's resolution does not follow, and they leave out the
- * runtime's values and the syntax tree.
+ * The Jinja library as it is used here, and the text of its values as Python has it. Its own declarations import each
+ * other without file endings, which Node's resolution does not follow, and they leave out the runtime's values and the
+ * syntax tree.
  */
 
 import * as library from "@huggingface/jinja";
@@ -34,12 +34,14 @@ export interface Interpreter {
 export interface Token {
   readonly type: string;
   readonly value: string;
+  /** Of a comparison: its left side is one, too. */
+  readonly isChained?: boolean;
 }
 
 interface Library {
   Environment: new (parent?: Environment) => Environment;
   Interpreter: new (environment: Environment) => Interpreter;
-  tokenize(source: string, options: { lstrip_blocks: boolean; trim_blocks: boolean }): Token[];
+  tokenize(source: string): Token[];
   parse(tokens: readonly Token[]): Node;
 }
 
@@ -69,9 +71,9 @@ export const NullValue = classOf("null", null);
 export const ArrayValue = classOf<Value[]>("array", []);
 export const ObjectValue = classOf<Entries>("object", {} as unknown as Entries);
 export const FunctionValue = classOf<Call>("function", (() => null) as unknown as Call);
-export const UndefinedValue = classOf<undefined>("undefined", undefined);
+const UndefinedValue = classOf<undefined>("undefined", undefined);
 
-const undefinedValue = new UndefinedValue(undefined);
+export const undefinedValue = new UndefinedValue(undefined);
 
 export function isString(value: Value): value is Value & { value: string } {
   return value.type === "StringValue";
@@ -114,6 +116,10 @@ export function keysOf(value: Value & { value: Entries }): readonly Value[] {
   return (value as unknown as { keys(): { value: readonly Value[] } }).keys().value;
 }
 
+export function pairsOf(value: Value & { value: Entries }): readonly Value[] {
+  return (value as unknown as { items(): { value: readonly Value[] } }).items().value;
+}
+
 export function string(text: string): Value {
   return new StringValue(text);
 }
@@ -128,7 +134,9 @@ export function textOf(value: Value): string {
 function reprOf(value: Value): string {
   if (isString(value)) return quote(value.value);
   if (value.type === "BooleanValue") return value.value === true ? "True" : "False";
+  if (value.type === "FloatValue") return floatText(value.value as number);
   if (isNull(value)) return "None";
+  if (isUndefined(value)) return "Undefined";
   if (isArray(value)) return `[${value.value.map(reprOf).join(", ")}]`;
   if (isObject(value)) {
     const items = [...value.value].map(
@@ -139,13 +147,34 @@ function reprOf(value: Value): string {
   return value.toString();
 }
 
+/** With an exponent where Python has one. */
+export function floatText(value: number): string {
+  if (!Number.isFinite(value)) return String(value).replace("Infinity", "inf").toLowerCase();
+  const [digits, exponent] = value.toExponential().split("e") as [string, string];
+  const power = Math.abs(Number(exponent));
+  if (Number(exponent) < -4 || Number(exponent) > 15)
+    return `${digits}e${exponent.charAt(0)}${pad(power)}`;
+  const text = Object.is(value, -0) ? "-0" : String(value);
+  return text.includes(".") ? text : `${text}.0`;
+}
+
+const shortEscapes: Readonly<Record<string, string>> = {
+  "\\": "\\\\",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+};
+
+/** Characters of private use stay, unlike in Python: guards are some. */
 function quote(text: string): string {
   const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
-  const escaped = text
-    .replaceAll("\\", "\\\\")
-    .replaceAll("\n", "\\n")
-    .replaceAll("\r", "\\r")
-    .replaceAll("\t", "\\t");
+  const escaped = text.replaceAll(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Zs}]/gu, (character) => {
+    if (character === " ") return character;
+    const code = character.codePointAt(0)!.toString(16);
+    const length = code.length > 4 ? 8 : code.length > 2 ? 4 : 2;
+    const letter = length === 8 ? "U" : length === 4 ? "u" : "x";
+    return shortEscapes[character] ?? `\\${letter}${code.padStart(length, "0")}`;
+  });
   return mark + (mark === "'" ? escaped.replaceAll("'", "\\'") : escaped) + mark;
 }
 
@@ -158,178 +187,9 @@ export function lookUp(name: string, environment: Environment): Value {
   return undefinedValue;
 }
 
-/** As Python's `==`: numbers and booleans by their value, lists and objects by what they hold. */
-export function equals(left: Value, right: Value): boolean {
-  if (isArray(left) && isArray(right)) {
-    const others = right.value;
-    return (
-      left.value.length === others.length &&
-      left.value.every((item, index) => equals(item, others[index] ?? undefinedValue))
-    );
-  }
-  if (isObject(left) && isObject(right)) {
-    const others = right.value;
-    return (
-      left.value.size === others.size &&
-      [...left.value].every(([key, item]) => equals(item, others.get(key) ?? undefinedValue))
-    );
-  }
-  const [a, b]: unknown[] = [left.value, right.value];
-  if (typeof a === "boolean" || typeof b === "boolean")
-    return typeof a !== "string" && typeof b !== "string" && Number(a ?? NaN) === Number(b ?? NaN);
-  return a === b;
-}
-
-/** @returns undefined where the library's own answer stands */
-export function methodOf(object: Value, name: string): Value | undefined {
-  if (isString(object)) return bound(ownOf(stringMethods, name), object.value);
-  if (isArray(object)) return bound(ownOf(arrayMethods, name), object.value);
-  return isObject(object) && name !== "" && !object.value.has(name)
-    ? bound(ownOf(objectMethods, name), object.value)
-    : undefined;
-}
-
 /** `constructor` and its like are no names of ours. */
 export function ownOf<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
-}
-
-type Method<T> = (self: T, args: Value[]) => Value;
-
-function bound<T>(method: Method<T> | undefined, self: T): Value | undefined {
-  if (method === undefined) return undefined;
-  const call: Call = (args) => method(self, args);
-  return new FunctionValue(call);
-}
-
-const stringMethods: Readonly<Record<string, Method<string>>> = {
-  format: (self, args) => string(format(self, args)),
-  strip: (self, args) => string(strip(self, args, "both")),
-  lstrip: (self, args) => string(strip(self, args, "start")),
-  rstrip: (self, args) => string(strip(self, args, "end")),
-  removeprefix: (self, [prefix]) =>
-    string(self.startsWith(textAt(prefix)) ? self.slice(textAt(prefix).length) : self),
-  removesuffix: (self, [suffix]) =>
-    string(self.endsWith(textAt(suffix)) ? self.slice(0, -textAt(suffix).length) : self),
-  rsplit: (self, args) => new ArrayValue(rsplit(self, args).map(string)),
-  find: (self, [part]) => new IntegerValue(self.indexOf(textAt(part))),
-  count: (self, [part]) => new IntegerValue(self.split(textAt(part)).length - 1),
-};
-
-const arrayMethods: Readonly<Record<string, Method<Value[]>>> = {
-  append: (self, [item]) => {
-    if (item !== undefined) self.push(item);
-    return new NullValue(null);
-  },
-  pop: (self, [index]) => {
-    const at = index !== undefined && isNumber(index) ? index.value : self.length - 1;
-    return self.splice(at, 1)[0] ?? new UndefinedValue(undefined);
-  },
-};
-
-const objectMethods: Readonly<Record<string, Method<Entries>>> = {
-  update: (self, [other]) => {
-    if (other !== undefined && isObject(other))
-      for (const [key, value] of other.value) self.set(key, value);
-    return new NullValue(null);
-  },
-};
-
-function textAt(value: Value | undefined): string {
-  return value === undefined ? "" : textOf(value);
-}
-
-/** `{}` in order, `{0}` by place, `{name}` by keyword. */
-function format(pattern: string, args: Value[]): string {
-  const last = args.at(-1);
-  const named = last?.type === "KeywordArgumentsValue" && isObject(last) ? last.value : new Map();
-  let next = 0;
-  return pattern.replaceAll(/\{\{|\}\}|\{(\w*)\}/gu, (match, key: string | undefined) => {
-    if (key === undefined) return match.charAt(0);
-    if (key === "") return textAt(args[next++]);
-    return textAt(/^\d+$/u.test(key) ? args[Number(key)] : named.get(key));
-  });
-}
-
-function strip(text: string, [characters]: Value[], side: "start" | "end" | "both"): string {
-  const isStripped =
-    characters !== undefined && isString(characters)
-      ? (character: string) => characters.value.includes(character)
-      : (character: string) => character.trim() === "";
-  let start = 0;
-  let end = text.length;
-  while (side !== "end" && start < end && isStripped(text.charAt(start))) start += 1;
-  while (side !== "start" && end > start && isStripped(text.charAt(end - 1))) end -= 1;
-  return text.slice(start, end);
-}
-
-/** From the end: at most so many pieces are split off, and what is left is the first. */
-function rsplit(text: string, args: Value[]): string[] {
-  const last = args.at(-1);
-  const named = last?.type === "KeywordArgumentsValue" && isObject(last) ? last.value : null;
-  const [first, second] = named === null ? args : args.slice(0, -1);
-  const separator = first ?? named?.get("sep");
-  const limit = second ?? named?.get("maxsplit");
-  const most = limit !== undefined && isNumber(limit) && limit.value >= 0 ? limit.value : Infinity;
-  if (separator === undefined || isMissing(separator)) return rsplitAtBlanks(text, most);
-  const between = textOf(separator);
-  if (between === "") throw new TypeError("rsplit takes no empty separator");
-  const pieces: string[] = [];
-  let end = text.length;
-  while (pieces.length < most) {
-    const at = end < between.length ? -1 : text.lastIndexOf(between, end - between.length);
-    if (at < 0) break;
-    pieces.push(text.slice(at + between.length, end));
-    end = at;
-  }
-  return [text.slice(0, end), ...pieces.toReversed()];
-}
-
-function rsplitAtBlanks(text: string, most: number): string[] {
-  const pieces: string[] = [];
-  const isBlank = (at: number): boolean => text.charAt(at).trim() === "";
-  let end = text.length;
-  const skipBlanks = (): void => {
-    while (end > 0 && isBlank(end - 1)) end -= 1;
-  };
-  for (skipBlanks(); end > 0 && pieces.length < most; skipBlanks()) {
-    let start = end;
-    while (start > 0 && !isBlank(start - 1)) start -= 1;
-    pieces.push(text.slice(start, end));
-    end = start;
-  }
-  return [...(end > 0 ? [text.slice(0, end)] : []), ...pieces.toReversed()];
-}
-
-/** An object with numbers for keys, which the library has not. */
-export function numberedObject(entries: Entries): Value {
-  const keyOf = (key: string | number): Value =>
-    typeof key === "number" ? new IntegerValue(key) : new StringValue(key);
-  const pairs = (): Value =>
-    new ArrayValue([...entries].map(([key, value]) => new ArrayValue([keyOf(key), value])));
-  const sorted = (): Value => {
-    const order = [...entries].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-    return new ArrayValue(order.map(([key, value]) => new ArrayValue([keyOf(key), value])));
-  };
-  const builtins = new Map<string, Value>([
-    ["items", new FunctionValue(pairs)],
-    ["dictsort", new FunctionValue(sorted)],
-    ["values", new FunctionValue(() => new ArrayValue([...entries.values()]))],
-    ["keys", new FunctionValue(() => new ArrayValue([...entries.keys()].map(keyOf)))],
-    [
-      "get",
-      new FunctionValue(
-        ([key, other]) =>
-          entries.get(key?.value as string | number) ?? other ?? new NullValue(null),
-      ),
-    ],
-  ]);
-  const object = new ObjectValue(entries);
-  const own = {
-    items: pairs,
-    keys: () => new ArrayValue([...entries.keys()].map(keyOf)),
-  };
-  return Object.defineProperty(Object.assign(object, own), "builtins", { value: builtins });
 }
 
 /** C's `strftime` in English and local time, as far as templates use it. */

@@ -1,38 +1,46 @@
-/** What the names of filters and tests in a template stand for: found once, when it is parsed. */
+/** What the names in a template stand for, of filters, tests, operators and methods: found once, when it is parsed. */
 
-import { ownFilters, plainFilters } from "./filters.ts";
+import { filterNamed } from "./filters.ts";
 import { type Node, ownOf } from "./library.ts";
+import { methodNamed } from "./methods.ts";
 import { testNamed, testOfFilter } from "./tests.ts";
-import type { FilterMeaning, FilterNode, NamedNode, TestNode } from "./types.ts";
+import type { BinaryNode, FilterMeaning, FilterNode, MemberNode, TestNode } from "./types.ts";
+import { operators } from "./values.ts";
 
 /** Writes it into the nodes. */
 export function resolveNames(program: Node): void {
-  for (const node of nodesOf(program)) {
-    if (node.type === "TestExpression") {
+  for (const node of nodesOf(program)) resolve(node);
+}
+
+function resolve(node: Node): void {
+  switch (node.type) {
+    case "FilterExpression":
+    case "FilterStatement": {
+      const { filter } = node as Node & { filter: FilterNode };
+      filter.means = filterMeaning(String(filter.callee?.value ?? filter.value ?? ""));
+      return;
+    }
+    case "TestExpression": {
       const test = node as TestNode;
       test.asks = testNamed(test.test.value);
-    } else if (node.type === "FilterExpression" || node.type === "FilterStatement") {
-      const { filter } = node as Node & { filter: FilterNode };
-      filter.means = meaningOf(filter);
+      return;
+    }
+    case "BinaryExpression": {
+      const binary = node as BinaryNode;
+      binary.operate = ownOf(operators, binary.operator.value);
+      return;
+    }
+    case "MemberExpression": {
+      const member = node as MemberNode;
+      const { computed, property } = member;
+      const isComputed = computed && property.type !== "StringLiteral";
+      member.method = isComputed ? null : methodNamed(String(property.value));
     }
   }
 }
 
-function meaningOf({ value, callee, args = [] }: Omit<FilterNode, "means">): FilterMeaning {
-  const name = String(callee?.value ?? value ?? "");
-  const [first] = args as NamedNode[];
-  return {
-    name,
-    asks: testOfFilter(name),
-    own: ownOf(ownFilters, name),
-    plain: callee === undefined ? ownOf(plainFilters, name) : undefined,
-    each: name === "map" && first?.type === "StringLiteral" ? filterNamed(first.value) : undefined,
-  };
-}
-
-function filterNamed(value: string): FilterNode {
-  const filter = { type: "Identifier", value };
-  return { ...filter, means: meaningOf(filter) };
+export function filterMeaning(name: string): FilterMeaning {
+  return { name, asks: testOfFilter(name), filter: filterNamed(name) };
 }
 
 /** Without recursion: a template may be nested as deep as it is long. */

@@ -4,17 +4,17 @@ import {
   Environment,
   type Token,
   type Value,
-  equals,
   isArray,
   isObject,
   isString,
   isUndefined,
   ownOf,
+  textOf,
 } from "./library.ts";
-import { isFilter, numberOf } from "./filters.ts";
-
-/** @throws TypeError it cannot be asked of this value */
-export type Test = (value: Value, args: readonly Value[]) => boolean;
+import { isFilter } from "./filters.ts";
+import { bracketEnds } from "./tokens.ts";
+import type { Test } from "./types.ts";
+import { equals, isIn, numberOf, order } from "./values.ts";
 
 const libraryTests = new Environment().tests;
 
@@ -49,8 +49,13 @@ const withoutArgument: Readonly<Record<string, Test>> = {
   float: (value) => value.type === "FloatValue",
   filter: (value) => isString(value) && isFilter(value.value),
   test: (value) => isString(value) && find(value.value) !== undefined,
+  number: (value) => value.type === "BooleanValue" || libraryTests.get("number")!(value),
+  // Without a letter, a text is of neither case.
+  lower: (value) => isOfCase(value, "toLowerCase"),
+  upper: (value) => isOfCase(value, "toUpperCase"),
   // What is undefined can be iterated, and has nothing in it.
-  iterable: (value) => isUndefined(value) || libraryTests.get("iterable")!(value),
+  iterable: (value) =>
+    isUndefined(value) || isObject(value) || libraryTests.get("iterable")!(value),
   sequence: (value) => isUndefined(value) || libraryTests.get("sequence")!(value),
 };
 
@@ -72,23 +77,9 @@ export function testNamed(name: string): Test {
   return find(name) ?? none;
 }
 
-function isIn(value: Value, container: Value): boolean {
-  if (isArray(container)) return container.value.some((item) => equals(item, value));
-  if (isObject(container)) return container.value.has(value.value as string | number);
-  if (isString(container) && isString(value)) return container.value.includes(value.value);
-  if (isUndefined(container)) return false;
-  throw new TypeError(`${value.type} cannot be in ${container.type}`);
-}
-
-function order(left: Value, right: Value): number {
-  const [a, b] = [comparable(left), comparable(right)];
-  if (typeof a !== typeof b) throw new TypeError(`${left.type} and ${right.type} have no order`);
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function comparable(value: Value): number | string {
-  if (isString(value)) return value.value;
-  return numberOf(value);
+function isOfCase(value: Value, change: "toLowerCase" | "toUpperCase"): boolean {
+  const text = textOf(value);
+  return text === text[change]() && text.toLowerCase() !== text.toUpperCase();
 }
 
 function divisibleby(value: Value, other: Value): boolean {
@@ -143,25 +134,6 @@ export function withTestCalls(tokens: readonly Token[]): Token[] {
 
 function isWord(token: Token | undefined, word: string): boolean {
   return token?.type === "Identifier" && token.value === word;
-}
-
-const closes: Readonly<Record<string, string>> = {
-  OpenParen: "CloseParen",
-  OpenSquareBracket: "CloseSquareBracket",
-  OpenCurlyBracket: "CloseCurlyBracket",
-};
-const closing: ReadonlySet<string> = new Set(Object.values(closes));
-
-/** Of each opening bracket, where its closing one stands. */
-function bracketEnds(tokens: readonly Token[]): ReadonlyMap<number, number> {
-  const ends = new Map<number, number>();
-  const open: number[] = [];
-  for (const [at, { type }] of tokens.entries()) {
-    if (type in closes) open.push(at);
-    const from = closing.has(type) ? open.pop() : undefined;
-    if (from !== undefined) ends.set(from, at);
-  }
-  return ends;
 }
 
 /** Behind one value without operators: its members, items and calls are of it. */

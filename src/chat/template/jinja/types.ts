@@ -1,8 +1,7 @@
-/** Nodes of a template's syntax tree, as the library makes them. */
+/** Nodes of a template's syntax tree, as the library makes them, and what the names in them stand for. */
 
-import type { Filter, PlainFilter } from "./filters.ts";
-import type { Node, Value } from "./library.ts";
-import type { Test } from "./tests.ts";
+import type { RenderBudget } from "./budget.ts";
+import type { Call, Node, Value } from "./library.ts";
 
 export interface FilterNode extends Node {
   /** Its name, without arguments. */
@@ -10,18 +9,15 @@ export interface FilterNode extends Node {
   /** Of arguments. */
   callee?: NamedNode;
   args?: Node[];
+  /** What its name stands for, found when the template is parsed, as what the other nodes name. */
   means: FilterMeaning;
 }
 
-/** What a filter's name stands for, found when the template is parsed. If nothing is said: the library's own. */
 export interface FilterMeaning {
   name: string;
   /** It is a test, or the contrary of one. */
-  asks?: { test: Test; negate: boolean } | undefined;
-  own?: Filter | undefined;
-  plain?: PlainFilter | undefined;
-  /** Of `map`: the filter for each item. */
-  each?: FilterNode | undefined;
+  asks: { test: Test; negate: boolean } | undefined;
+  filter: Filter;
 }
 
 export interface NamedNode extends Node {
@@ -29,15 +25,19 @@ export interface NamedNode extends Node {
 }
 
 export interface BinaryNode extends Node {
-  operator: { value: string };
+  operator: { value: string; isChained?: boolean };
   left: Node;
   right: Node;
+  /** Undefined: `and` or `or`. */
+  operate: Operator | undefined;
 }
 
 export interface MemberNode extends Node {
   object: Node;
   property: Node & { value?: unknown };
   computed: boolean;
+  /** Undefined: no method has the name. Null: what is named is computed. */
+  method: MethodOf | undefined | null;
 }
 
 export interface CallNode extends Node {
@@ -49,7 +49,6 @@ export interface TestNode extends Node {
   operand: Node;
   negate: boolean;
   test: NamedNode;
-  /** What the name stands for, found when the template is parsed. */
   asks: Test;
 }
 
@@ -64,9 +63,44 @@ export interface KnownNode extends Node {
   known: Value;
 }
 
+/** A name, or names for the parts of a value. */
+export interface TargetNode extends Node {
+  value: string | TargetNode[];
+}
+
 export interface ForNode extends Node {
   iterable: Node & { lhs?: Node; test?: Node };
-  loopvar: Node & { value: string | (Node & { value: string })[] };
+  loopvar: TargetNode;
   body: Node[];
   defaultBlock: Node[];
 }
+
+export interface FilterCall {
+  operand: Value;
+  args: readonly Value[];
+  named: ReadonlyMap<string, Value>;
+  /** By place or by name. */
+  argument(place: number, name: string): Value | undefined;
+  /** Whether the argument is given and true. */
+  isSet(place: number, name: string): boolean;
+  /** What a test that is named as the template runs says of values. */
+  test(name: string): (value: Value, args: readonly Value[]) => boolean;
+  /** Another filter that is named so, for `map`. */
+  filter(name: string): (operand: Value, args: Pick<FilterCall, "args" | "named">) => Value;
+  /** Work in proportion to what an argument says. */
+  step(count: number): void;
+}
+
+/** @throws TypeError it cannot be applied to this value */
+export type Filter = (call: FilterCall) => Value;
+
+/** @throws TypeError it cannot be asked of this value */
+export type Test = (value: Value, args: readonly Value[]) => boolean;
+
+/** @throws TypeError these values have no such operator; TemplateTooCostly */
+export type Operator = (left: Value, right: Value, budget: RenderBudget) => Value;
+
+export type BoundMethod = Value & { value: Call };
+
+/** A value's method, bound to it. Undefined where the library's own answer stands. */
+export type MethodOf = (object: Value) => BoundMethod | undefined;

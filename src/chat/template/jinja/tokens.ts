@@ -1,0 +1,72 @@
+/** What the library's parser does not read, or reads otherwise, in tokens that it reads. */
+
+import type { Token } from "./library.ts";
+
+const closes: Readonly<Record<string, string>> = {
+  OpenParen: "CloseParen",
+  OpenSquareBracket: "CloseSquareBracket",
+  OpenCurlyBracket: "CloseCurlyBracket",
+};
+const closing: ReadonlySet<string> = new Set(Object.values(closes));
+
+/** Of each opening bracket, where its closing one stands. */
+export function bracketEnds(tokens: readonly Token[]): ReadonlyMap<number, number> {
+  const ends = new Map<number, number>();
+  const open: number[] = [];
+  for (const [at, { type }] of tokens.entries()) {
+    if (type in closes) open.push(at);
+    const from = closing.has(type) ? open.pop() : undefined;
+    if (from !== undefined) ends.set(from, at);
+  }
+  return ends;
+}
+
+const words: ReadonlySet<string> = new Set("and else elif if in is not or".split(" "));
+
+function isValueEnd({ type, value }: Token): boolean {
+  return (
+    closing.has(type) || type === "StringLiteral" || (type === "Identifier" && !words.has(value))
+  );
+}
+
+/** Tuples that end with a comma, or have no items, become lists, as all tuples do. */
+export function withTuples(tokens: readonly Token[]): Token[] {
+  const written = [...tokens];
+  for (const [open, close] of bracketEnds(tokens)) {
+    const before = tokens[open - 1];
+    const isCall = before !== undefined && isValueEnd(before);
+    const endsEarly = close === open + 1 || tokens[close - 1]?.type === "Comma";
+    if (tokens[open]?.type !== "OpenParen" || isCall || !endsEarly) continue;
+    written[open] = { type: "OpenSquareBracket", value: "[" };
+    written[close] = { type: "CloseSquareBracket", value: "]" };
+  }
+  return written;
+}
+
+const between: ReadonlySet<string> = new Set([
+  "Comma",
+  "Colon",
+  "Equals",
+  "OpenStatement",
+  "OpenExpression",
+]);
+
+/** `a < b < c` is `a < b and b < c`: marks the operators behind a comparison that is not in brackets. */
+export function withChains(tokens: readonly Token[]): Token[] {
+  /** Of each bracket that is open: whether a comparison was written since the last word or comma. */
+  const compared = [false];
+  return tokens.map((token) => {
+    const { type, value } = token;
+    const last = compared.length - 1;
+    if (type in closes) compared.push(false);
+    else if (closing.has(type) && last > 0) compared.pop();
+    else if (between.has(type) || (type === "Identifier" && words.has(value)))
+      compared[last] = false;
+    else if (type === "ComparisonBinaryOperator") {
+      const isChained = compared[last] === true;
+      compared[last] = true;
+      return { ...token, isChained };
+    }
+    return token;
+  });
+}
