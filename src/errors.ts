@@ -119,7 +119,7 @@ export class FermataError extends Error {
   }
 }
 
-/** @param param the option at fault, as it is typed */
+/** @param param the option, argument or file at fault */
 export function invalidOption(message: string, param: string, cause?: unknown): FermataError {
   return new FermataError("invalid_option", message, { param, cause });
 }

@@ -2,7 +2,7 @@
 
 import { isJsonObject } from "../json.ts";
 import { resolve } from "node:path";
-import { FermataError } from "../errors.ts";
+import { type FermataError, invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
 import {
   flagOf,
@@ -238,7 +238,5 @@ function partsWanted({ parts }: SpecOf<"parts">, form: "text" | "object"): strin
 }
 
 function bad(key: string, source: Source, problem: string, hint = ""): FermataError {
-  return new FermataError("invalid_option", `${source.name} ${problem}.${hint}`, {
-    param: flagOf(key),
-  });
+  return invalidOption(`${source.name} ${problem}.${hint}`, flagOf(key));
 }

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { FermataError } from "../errors.ts";
+import { FermataError, invalidOption } from "../errors.ts";
 
 /** Before minutes are spent on loading a model. @throws FermataError port_in_use | invalid_option */
 export async function assertPortFree(port: number, host: string): Promise<void> {
@@ -44,17 +44,8 @@ function listenError(cause: NodeJS.ErrnoException, port: number, host: string): 
     return new FermataError("port_in_use", message, { param: "port", cause });
   }
   if (cause.code === "EACCES") {
-    return new FermataError(
-      "invalid_option",
-      `Port ${port} may not be used by this user. Choose one above 1023 with --port.`,
-      {
-        param: "port",
-        cause,
-      },
-    );
+    const message = `Port ${port} may not be used by this user. Choose one above 1023 with --port.`;
+    return invalidOption(message, "port", cause);
   }
-  return new FermataError("invalid_option", `Cannot listen on ${host}: ${cause.message}.`, {
-    param: "host",
-    cause,
-  });
+  return invalidOption(`Cannot listen on ${host}: ${cause.message}.`, "host", cause);
 }

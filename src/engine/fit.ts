@@ -1,6 +1,6 @@
 /** What fits: the context, the layers on devices and the memory for sequences, by llama.cpp's own count of bytes. */
 
-import { FermataError } from "../errors.ts";
+import { FermataError, invalidOption } from "../errors.ts";
 import type {
   NativeAddon,
   NativeDevice,
@@ -113,10 +113,9 @@ function assertNoLayers({ gpuLayers = 0, llama }: EngineOptions): void {
     llama?.devices === undefined
       ? "there is no device; fermata doctor says why"
       : `the devices that were chosen (${llama.devices.join(", ")}) are none`;
-  throw new FermataError(
-    "invalid_option",
+  throw invalidOption(
     `gpuLayers asks for ${gpuLayers < 0 ? "all" : gpuLayers} layers on a GPU, and ${why}. Leave it out: then layers are put where there is a device.`,
-    { param: "gpuLayers" },
+    "gpuLayers",
   );
 }
 

@@ -1,12 +1,14 @@
 /** The engine's options: defaults for this model and machine, and ranges. */
 
-import { FermataError } from "../errors.ts";
+import { invalidOption } from "../errors.ts";
 import type { NativeLoadOptions, NativeRedisAddress } from "../native/addon-types.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, resolve } from "node:path";
+
+type OptionName = keyof EngineOptions;
 
 /** The model and machine that the defaults depend on. */
 export interface LoadFacts {
@@ -46,8 +48,8 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   );
   if (parallel + retainedSlots > maximumSlots) {
     throw invalidOption(
-      "parallel",
       `parallel and retainedSlots may not exceed ${maximumSlots} together.`,
+      "parallel" satisfies OptionName,
     );
   }
   // -1: all layers.
@@ -56,7 +58,10 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   const deterministic = options.deterministic ?? false;
   const kvLayout = resolveLayout(options.kvLayout ?? "auto", onGpu && !deterministic);
   if (deterministic && kvLayout === "unified") {
-    throw invalidOption("kvLayout", "A deterministic engine needs the streams layout.");
+    throw invalidOption(
+      "A deterministic engine needs the streams layout.",
+      "kvLayout" satisfies OptionName,
+    );
   }
   const cacheTypeK = options.cacheTypeK ?? "f16";
   const cacheTypeV = options.cacheTypeV ?? "f16";
@@ -71,13 +76,16 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   const { positions } = facts;
   if (positions !== undefined && contextSize > longestContext(positions)) {
     throw invalidOption(
-      "contextSize",
       `contextSize may be ${longestContext(positions)} at most, not ${contextSize}: the model has weights for ${positions} positions.`,
+      "contextSize" satisfies OptionName,
     );
   }
   const cellsTotal = contextSize * sequences;
   if (cellsTotal > maximumInt32) {
-    throw invalidOption("contextSize", `The cache would have ${cellsTotal} cells, 2^31 or more.`);
+    throw invalidOption(
+      `The cache would have ${cellsTotal} cells, 2^31 or more.`,
+      "contextSize" satisfies OptionName,
+    );
   }
   const stepTokenBudget = integer(
     "stepTokenBudget",
@@ -89,7 +97,10 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   const cacheDisk = integer("cacheDisk", options.cacheDisk ?? 0, 0, 2 ** 30);
   const { cacheDir, cacheRemote } = options;
   if (cacheDisk > 0 && cacheDir === undefined && cacheRemote === undefined)
-    throw invalidOption("cacheDir", "cacheDisk needs cacheDir: a folder for the files.");
+    throw invalidOption(
+      "cacheDisk needs cacheDir: a folder for the files.",
+      "cacheDir" satisfies OptionName,
+    );
   return {
     modelPath: options.modelPath,
     contextSize,
@@ -159,14 +170,14 @@ function redisAddress(text: string): NativeRedisAddress {
   const form = "redis://[user:password@]host[:port][/database]";
   if (url?.protocol === "rediss:")
     throw invalidOption(
-      "cacheRemote",
       `cacheRemote has no TLS: put a proxy such as stunnel in front, and give ${form}.`,
+      "cacheRemote" satisfies OptionName,
     );
   const database = Number(/^\/?(\d{0,9})$/.exec(url?.pathname ?? "x")?.[1] ?? Number.NaN);
   const known = url?.protocol === "redis:" || url?.protocol === "valkey:";
   // The text may hold a password.
   if (!known || url.hostname === "" || Number.isNaN(database) || url.search || url.hash)
-    throw invalidOption("cacheRemote", `cacheRemote must be ${form}.`);
+    throw invalidOption(`cacheRemote must be ${form}.`, "cacheRemote" satisfies OptionName);
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port === "" ? 6379 : Number(url.port),
@@ -182,8 +193,8 @@ function decoded(part: string): string {
     return decodeURIComponent(part);
   } catch {
     throw invalidOption(
-      "cacheRemote",
       "cacheRemote has a % in its user or password that is no code: write a % itself as %25.",
+      "cacheRemote" satisfies OptionName,
     );
   }
 }
@@ -195,30 +206,21 @@ function resolveFlashAttention(
 ): "on" | "off" | "auto" {
   if (choice === "off" && /q\d/.test(cacheTypeV)) {
     throw invalidOption(
-      "cacheTypeV",
       `A cache of ${cacheTypeV} values needs flash attention: leave it on auto, or store values as f16.`,
+      "cacheTypeV" satisfies OptionName,
     );
   }
   return choice;
 }
 
-function integer(
-  name: keyof EngineOptions,
-  value: number,
-  lowest: number,
-  highest: number,
-): number {
+function integer(name: OptionName, value: number, lowest: number, highest: number): number {
   if (!Number.isInteger(value) || value < lowest || value > highest) {
     throw invalidOption(
-      name,
       `${name} must be a whole number from ${lowest} to ${highest}, not ${value}.`,
+      name,
     );
   }
   return value;
-}
-
-function invalidOption(name: keyof EngineOptions, message: string): FermataError {
-  return new FermataError("invalid_option", message, { param: name });
 }
 
 /** Cores that this process may use, two hardware threads counted as one where the system tells. */

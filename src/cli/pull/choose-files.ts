@@ -1,6 +1,6 @@
 /** Which files of a repository are the model that is wanted. */
 
-import { FermataError } from "../../errors.ts";
+import { FermataError, invalidOption } from "../../errors.ts";
 import { groupModelFiles, type ModelFiles } from "../model-files.ts";
 import { didYouMean } from "../../near-names.ts";
 import { bytesText } from "../progress.ts";
@@ -83,10 +83,9 @@ function pick(models: ModelFiles[], wanted: WantedModel, listing: string): Model
 }
 
 function ambiguous(what: string, listing: string): FermataError {
-  return new FermataError(
-    "invalid_option",
+  return invalidOption(
     `The repository has ${what}: name one with --file. It has: ${listing}.`,
-    { param: "file" },
+    "file",
   );
 }
 

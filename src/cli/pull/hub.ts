@@ -9,7 +9,7 @@
  * refuses what would abort llama.cpp.
  */
 
-import { FermataError } from "../../errors.ts";
+import { FermataError, invalidOption } from "../../errors.ts";
 
 interface HubOptions {
   /** `https://huggingface.co`, or what HF_ENDPOINT says. */
@@ -56,10 +56,9 @@ export class Hub {
       // Said below.
     }
     if (url?.protocol !== "https:" && url?.protocol !== "http:") {
-      throw new FermataError(
-        "invalid_option",
+      throw invalidOption(
         `${options.endpoint} is not the address of a hub. Give one like https://huggingface.co.`,
-        { param: "endpoint" },
+        "endpoint",
       );
     }
     this.#origin = url.origin;
@@ -219,10 +218,9 @@ function checkRepository(repository: string): void {
   const names = repository.split("/");
   const sound = names.every((name) => /^[\w.-]+$/.test(name) && !/^\.+$/.test(name));
   if (names.length === 2 && sound) return;
-  throw new FermataError(
-    "invalid_option",
+  throw invalidOption(
     `"${repository}" is not a repository. Write OWNER/NAME, as in Qwen/Qwen3-8B-GGUF.`,
-    { param: "hf" },
+    "hf",
   );
 }
 

@@ -8,7 +8,7 @@ import type { ParsedArguments } from "../parse-arguments.ts";
 import { pulledModelsFolder } from "../folders.ts";
 import { hubOptions, pullOptions } from "../commands.ts";
 import { bytesText, type ProgressOutput, TransferProgress } from "../progress.ts";
-import { FermataError } from "../../errors.ts";
+import { invalidOption } from "../../errors.ts";
 import { groupModelFiles } from "../model-files.ts";
 import { acquireLock, CachedFile, cachedPaths, revisionFolder } from "./cache-folder.ts";
 import { chooseFiles, type WantedModel } from "./choose-files.ts";
@@ -193,10 +193,9 @@ function readWanted({ model, file }: Pick<PullRequest, "model" | "file">): Wante
   if (colon < 0) return { repository: address, file, quantization: undefined };
   const quantization = address.slice(colon + 1);
   if (file !== undefined) {
-    throw new FermataError(
-      "invalid_option",
+    throw invalidOption(
       `--file and :${quantization} exclude each other. Name the model one way.`,
-      { param: "file" },
+      "file",
     );
   }
   return { repository: address.slice(0, colon), file, quantization };
