@@ -164,8 +164,11 @@ export function* partsOf<Value>(
     : ((yield* readInParts(value, path, reading)) as Value);
 }
 
-/** For `ignored` and `refused`: values that ask for nothing, or for what happens anyway. */
-export function only(...values: unknown[]): (value: unknown) => boolean {
+/**
+ * For `refused` and `ignored`, which refuse or warn unless the value is one of these: they ask for nothing, or for what
+ * happens anyway. By `===`, -0 is 0; to isDeepStrictEqual it is not.
+ */
+export function unless(...values: unknown[]): (value: unknown) => boolean {
   return (value) => values.some((one) => one === value || isDeepStrictEqual(one, value));
 }
 
@@ -174,7 +177,7 @@ export function anything(): boolean {
   return true;
 }
 
-export function ignored(about: string, isQuiet: (value: unknown) => boolean = only()): Ignored {
+export function ignored(about: string, isQuiet: (value: unknown) => boolean = unless()): Ignored {
   return { effect: "ignored", about, isQuiet };
 }
 

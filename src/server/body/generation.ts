@@ -13,7 +13,7 @@ import {
   type ValuesOf,
   fieldError,
   type Type,
-  only,
+  unless,
 } from "./field.ts";
 import { fieldsNotHere, llamaFields } from "./fields-not-here.ts";
 import { keepAliveField } from "./keep-alive.ts";
@@ -100,7 +100,7 @@ const llamaSampling = {
     false,
   ),
   samplers: ignored("has no effect: the order is llama-server's default"),
-  cache_prompt: ignored("has no effect: every prefix is cached", only(true)),
+  cache_prompt: ignored("has no effect: every prefix is cached", unless(true)),
   adaptive_target: refused(
     "names a sampler that does not exist",
     "Leave it out",
@@ -224,7 +224,7 @@ export const closeAtLimitField = optional(
 const streamOptions = {
   include_usage: optional(boolean, "", false),
   continuous_usage_stats: optional(boolean, "", false),
-  include_obfuscation: ignored("has no effect", only(false)),
+  include_obfuscation: ignored("has no effect", unless(false)),
 } satisfies FieldTable;
 export const streamOptionsField = optional(
   object(streamOptions, 'Send {"include_usage": true}'),

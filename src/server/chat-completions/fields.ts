@@ -1,6 +1,6 @@
 /** Fields of POST /v1/chat/completions. */
 
-import { ignored, optional, refused, type FieldTable, only } from "../body/field.ts";
+import { ignored, optional, refused, type FieldTable, unless } from "../body/field.ts";
 import { conversationFields, templateFields } from "../body/prompt.ts";
 import {
   choicesField,
@@ -81,23 +81,23 @@ export const chatCompletionFields = {
 
   user: ignored("is not used"),
   request_id: ignored("is not used: `X-Request-Id` is"),
-  priority: ignored("has no effect: clients take turns", only(0)),
+  priority: ignored("has no effect: clients take turns", unless(0)),
   skip_special_tokens: ignored(
     "has no effect: special tokens are no part of a message",
-    only(true),
+    unless(true),
   ),
-  spaces_between_special_tokens: ignored("has no effect", only(true)),
-  add_special_tokens: ignored("has no effect: the model's template writes them", only(false)),
-  stream_reasoning: ignored("has no effect: reasoning is streamed as it comes", only(true)),
+  spaces_between_special_tokens: ignored("has no effect", unless(true)),
+  add_special_tokens: ignored("has no effect: the model's template writes them", unless(false)),
+  stream_reasoning: ignored("has no effect: reasoning is streamed as it comes", unless(true)),
   safety_identifier: ignored("is not used"),
-  service_tier: ignored("has no effect: there is one tier", only("auto", "default")),
+  service_tier: ignored("has no effect: there is one tier", unless("auto", "default")),
   prompt_cache_key: ignored("is not needed: prefixes are found by their tokens"),
   prompt_cache_options: ignored(cached),
   prompt_cache_retention: ignored(cached),
   prediction: ignored("has no effect: `--drafts` finds by itself what repeats"),
   verbosity: ignored("has no effect: the model was not trained on it"),
 
-  modalities: refused("asks for more than text", 'Send ["text"] or leave it out', only(["text"])),
+  modalities: refused("asks for more than text", 'Send ["text"] or leave it out', unless(["text"])),
   audio: refused("asks for audio, and the model writes text only", "Leave it out"),
   web_search_options: refused(
     "asks for a web search, which is not built in",

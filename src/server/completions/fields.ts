@@ -8,7 +8,7 @@ import {
   type FieldTable,
   type Reading,
   fieldError,
-  only,
+  unless,
 } from "../body/field.ts";
 import {
   checkChoices,
@@ -84,8 +84,8 @@ export const completionFields = {
   ),
   user: ignored("is not used"),
   request_id: ignored("is not used: `X-Request-Id` is"),
-  priority: ignored("has no effect: clients take turns", only(0)),
-  spaces_between_special_tokens: ignored("has no effect", only(true)),
+  priority: ignored("has no effect: clients take turns", unless(0)),
+  spaces_between_special_tokens: ignored("has no effect", unless(true)),
   best_of: optional(integer(1, maxChoices), "as `n`: no answers are thrown away"),
   suffix: optional(
     text({ remedy: "Send a text" }),

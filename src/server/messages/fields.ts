@@ -7,7 +7,7 @@ import {
   refused,
   required,
   type FieldTable,
-  only,
+  unless,
   anything,
 } from "../body/field.ts";
 import {
@@ -94,14 +94,18 @@ export const messageFields = {
     "Send the whole history in messages",
   ),
   container: refused(onTheirServers, "Offer tools in tools"),
-  mcp_servers: refused(onTheirServers, "Configure MCP servers where Fermata is started", only([])),
+  mcp_servers: refused(
+    onTheirServers,
+    "Configure MCP servers where Fermata is started",
+    unless([]),
+  ),
   output_format: refused("was replaced", "Send output_config.format"),
 } satisfies FieldTable;
 
 const refusal = refused(
   "is not a field of Anthropic's API",
   "Send output_config.format, or use /v1/chat/completions",
-  only(false, []),
+  unless(false, []),
 );
 const { logit_bias, ignore_eos, n_predict } = { ...samplingFields, ...maxTokensFields };
 const otherWires = {

@@ -10,7 +10,7 @@ import {
   type Type,
   fieldError,
   kindOf,
-  only,
+  unless,
   anything,
 } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
@@ -57,7 +57,7 @@ const optionFields = {
   use_mlock: atStart,
   num_keep: ignored("has no effect: a context is not shifted", anything),
   penalize_newline: ignored("has no effect", anything),
-  tfs_z: ignored("has no effect: the sampler is gone from llama.cpp", only(1)),
+  tfs_z: ignored("has no effect: the sampler is gone from llama.cpp", unless(1)),
 } satisfies FieldTable;
 
 const options = object(optionFields, 'Send {"temperature": 0}');
@@ -120,11 +120,11 @@ export const generateFields = {
   system: optional(text({ remedy: "Send a string" }), "the system message", ""),
   raw: optional(boolean, "`true`: the prompt is not put into the model's template", false),
   images: imagesField,
-  suffix: refused("is not supported here", "Send it to /v1/completions", only("")),
+  suffix: refused("is not supported here", "Send it to /v1/completions", unless("")),
   template: refused(
     "would replace the model's own",
     'Send "raw": true with a prompt that is rendered, or start with --chat-template',
-    only(""),
+    unless(""),
   ),
   context: optional(
     tokenIds(0),

@@ -11,7 +11,7 @@ import {
   kindOf,
   type JsonObject,
   required,
-  only,
+  unless,
   anything,
 } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
@@ -141,7 +141,7 @@ export const responseFields = {
   ...timesFields,
   ...generationFields,
 
-  service_tier: ignored("has no effect: there is one tier", only("auto", "default")),
+  service_tier: ignored("has no effect: there is one tier", unless("auto", "default")),
   prompt_cache_options: ignored(cached),
   prompt_cache_retention: ignored(cached),
   client_metadata: ignored("is not used", anything),
@@ -149,7 +149,7 @@ export const responseFields = {
   context_management: refused(
     "is not supported: a response does not compact its own context",
     "Send POST /v1/responses/compact between turns",
-    only([]),
+    unless([]),
   ),
   moderation: refused("is not supported", "Leave it out"),
   prompt: refused(
