@@ -19,7 +19,7 @@ import { TokenTimes } from "./token-times.ts";
 import type { RouteContext } from "../context.ts";
 import type { Metrics } from "../metrics.ts";
 import { type AnswerName, answerOf, type AnswerTrace, type Traces } from "./traces.ts";
-import { Preparation } from "../http/stream-answer.ts";
+import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { definitionsOf, resolveToolMode, type Target, type ToolMode } from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";
@@ -97,7 +97,6 @@ export function planAnswer(
       answer: answerOf(request, id),
       log: request.log,
       history: { owner: prompt.owner, conversationKey: null, calls },
-      preparation: new Preparation(),
     },
   };
 }

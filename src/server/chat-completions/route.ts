@@ -8,7 +8,7 @@ import type { TokenLogprobs } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
-import { waitForServers, streamAnswer } from "../http/stream-answer.ts";
+import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { ChunkStream } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
@@ -49,8 +49,12 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const { n, tellsTools } = body;
       const signal = active.signalFor(reply);
       const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
-      const asked = { request, context, id: identity.id };
-      const { conversation, mode, run } = planAnswer(body, target, asked);
+      const { conversation, mode, run } = planAnswer(body, target, {
+        request,
+        context,
+        id: identity.id,
+      });
+      const preparation = new Preparation();
       if (n > 1) refuseToolRuns(mode);
       reply.headers(context.gaps.report(run.history, request.log));
       const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
@@ -58,7 +62,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const records = keepsTokens ? Array.from({ length: n }, () => new TokenRecord()) : [];
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
-        const own = { ...run, startedAt, tellsTools, times: times[choice]! };
+        const own = { ...run, preparation, startedAt, tellsTools, times: times[choice]! };
         const record = records[choice];
         const chosen = {
           ...conversation,
@@ -90,7 +94,6 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
             );
       if (!body.stream) return completed(await collectChoices(events, n));
       const chunks = new ChunkStream(identity, body, times, records);
-      const { preparation } = run;
       await streamAnswer(events, chunks, { request, reply, config, preparation });
       return reply;
     },

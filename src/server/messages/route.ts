@@ -9,7 +9,7 @@ import { MessageStream } from "./message-stream.ts";
 import { collectMessage } from "./message.ts";
 import { finishInTurns } from "../../parts.ts";
 import { parseMessagesRequestInParts, parseCountRequestInParts } from "./request.ts";
-import { waitForServers, streamAnswer } from "../http/stream-answer.ts";
+import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { countPrompt, planAnswer, runRequest } from "../answer/answer.ts";
@@ -30,17 +30,20 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       );
       const signal = active.signalFor(reply);
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
-      const asked = { request, context, id: identity.id };
-      const { conversation, mode, run } = planAnswer(body, target, asked);
+      const { conversation, mode, run } = planAnswer(body, target, {
+        request,
+        context,
+        id: identity.id,
+      });
+      const preparation = new Preparation();
       reply.headers(context.gaps.report(run.history, request.log));
       const events = pulled<RunEvent, void>((sink) =>
-        runRequest({ ...conversation, signal }, mode, { ...run, startedAt }, sink),
+        runRequest({ ...conversation, signal }, mode, { ...run, preparation, startedAt }, sink),
       );
       if (!body.stream) return await collectMessage(identity, events);
       const tools = [...definitionsOf(mode)];
       const inputTokens = await countedTokens(target.chat, { ...conversation, tools });
       const messageStream = new MessageStream(identity, request.id, inputTokens);
-      const { preparation } = run;
       await streamAnswer(events, messageStream, { request, reply, config, preparation });
       return reply;
     },
