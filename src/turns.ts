@@ -5,7 +5,7 @@ export class Turns {
 
   /** @throws what `work` does */
   take<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#last.then(work, work);
+    const result = this.#last.then(work);
     this.#last = result.catch(() => {});
     return result;
   }
@@ -23,7 +23,7 @@ export class TurnsOfEach {
   /** @throws what `work` does */
   async take<Result>(thing: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#last.get(thing) ?? Promise.resolve();
-    const result = before.then(work, work);
+    const result = before.then(work);
     const settled = result.catch(() => {});
     this.#last.set(thing, settled);
     try {

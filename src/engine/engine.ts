@@ -54,6 +54,7 @@ export class Engine {
   readonly #ownersShare: boolean;
   readonly #router: BatchRouter;
   readonly #grammars: GrammarCache;
+  /** At most one takes one of Node's few worker threads: the others are for short texts. */
   readonly #longTexts = new Turns();
   readonly #queue = new FairQueue<EngineGeneration>((generation) => generation.enter());
   readonly #maxQueue: number;

@@ -33,7 +33,7 @@ export abstract class TextModel {
     this.native = native;
   }
 
-  /** Of each request that works on a text: others go on between two of its turns. */
+  /** One piece of a request's work; other requests have their turns between two pieces. */
   protected turn<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#turns.take(work);
   }
