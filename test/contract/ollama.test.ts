@@ -1,10 +1,9 @@
-/** Ollama's API over the same chat events. */
+/** Ollama's chats and texts over the same chat events. */
 
 import { expect, test } from "vitest";
 import {
   callEvents,
   createWorld,
-  fakeEmbedder,
   finish,
   fakeTool,
   provider,
@@ -277,112 +276,6 @@ test.each(["/api/chat", "/api/generate"])(
     expect(response.json()).toMatchObject({ ...head, done: true, done_reason: "load" });
   },
 );
-
-test("models: the list, the loaded one, and what it can do", async () => {
-  const world = createWorld({ model: { toolSection: "template" } });
-  const get = async (url: string) => (await world.app.inject({ url })).json();
-  expect(await get("/api/version")).toEqual({ version: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
-  const listed = {
-    name: "tiny:latest",
-    model: "tiny:latest",
-    modified_at: expect.any(String),
-    size: 60,
-    digest: expect.stringMatching(/^[0-9a-f]{64}$/),
-    details: {
-      parent_model: "",
-      format: "gguf",
-      family: "llama",
-      families: ["llama"],
-      parameter_size: "0.03K",
-      quantization_level: "Q4_K_M",
-    },
-  };
-  const capabilities = ["completion", "tools", "thinking"];
-  expect(await get("/api/tags")).toEqual({ models: [{ ...listed, capabilities }] });
-  expect(await get("/api/ps")).toMatchObject({ models: [{ ...listed, context_length: 1000 }] });
-  const shown = await post(world, "/api/show", { model: "tiny:latest" });
-  expect(shown.json()).toMatchObject({
-    capabilities,
-    model_info: { "general.architecture": "llama", "llama.context_length": 1000 },
-  });
-  const byOldName = await post(world, "/api/show", { model: "", name: "tiny" });
-  expect(byOldName.json()).toEqual(shown.json());
-  expect((await post(world, "/api/show", { model: "" })).json()).toMatchObject({ param: "model" });
-  const missing = await post(world, "/api/show", { model: "gpt" });
-  expect(missing.statusCode).toBe(404);
-  expect(missing.json()).toMatchObject({ error: "model 'gpt' not found", code: "not_found" });
-});
-
-test("the model for vectors is in the lists, too", async () => {
-  const header = {
-    architecture: "bert",
-    quantization: "F16",
-    trainedContext: 512,
-    chatTemplate: null,
-  };
-  const file = { bytes: 70, created: 1_700_000_000, describe: () => header };
-  const world = createWorld({ embedder: { ...fakeEmbedder, file } });
-  const listed = async (url: string) => (await world.app.inject({ url })).json().models[1];
-  const details = { format: "gguf", family: "bert", quantization_level: "F16" };
-  const entry = { name: "vectors:latest", size: 70, details };
-  expect(await listed("/api/tags")).toMatchObject({ ...entry, capabilities: ["embedding"] });
-  expect(await listed("/api/ps")).toMatchObject({ ...entry, context_length: 512 });
-  for (const model of ["vectors", "vectors:latest"])
-    expect((await post(world, "/api/show", { model })).json()).toMatchObject({
-      details,
-      capabilities: ["embedding"],
-      model_info: { "bert.context_length": 512, "bert.embedding_length": 8 },
-    });
-  const unlisted = createWorld({ embedder: fakeEmbedder });
-  expect((await unlisted.app.inject({ url: "/api/tags" })).json().models).toHaveLength(1);
-});
-
-test("embeddings of a list", async () => {
-  const vector = Array.from({ length: 8 }, () => 0.5);
-  const world = createWorld({ embedder: fakeEmbedder });
-  const response = await post(world, "/api/embed", { model: "vectors", input: ["a", "b"] });
-  expect(response.json()).toMatchObject({
-    model: "vectors",
-    embeddings: [vector, vector],
-    prompt_eval_count: 2,
-  });
-  const one = await post(world, "/api/embed", { input: "a" });
-  expect(one.json()).toMatchObject({ embeddings: [vector], prompt_eval_count: 1 });
-  const without = await post(createWorld(), "/api/embed", { input: "a" });
-  expect(without.statusCode).toBe(400);
-  expect(without.json()).toMatchObject({ error: expect.stringContaining("--embedding-model") });
-});
-
-test.each([
-  ["/api/embed", {}, { embeddings: [], prompt_eval_count: 0 }],
-  ["/api/embed", { input: "" }, { embeddings: [], prompt_eval_count: 0 }],
-  ["/api/embed", { input: [] }, { embeddings: [], prompt_eval_count: 0 }],
-  ["/api/embed", { input: ["", "a"] }, { prompt_eval_count: 2 }],
-  ["/api/embeddings", {}, { embedding: [] }],
-  ["/api/embeddings", { prompt: "" }, { embedding: [] }],
-])("%s of nothing: %j", async (url, body, answer) => {
-  const response = await post(createWorld({ embedder: fakeEmbedder }), url, body);
-  expect(response.statusCode).toBe(200);
-  expect(response.json()).toMatchObject(answer);
-});
-
-test.each([
-  ["/api/embed", { input: ["a"] }, true],
-  ["/api/embed", { input: ["a"], truncate: true }, true],
-  ["/api/embed", { input: ["a"], truncate: false }, false],
-  ["/api/embeddings", { prompt: "a" }, true],
-])("%s: %j is cut to what the model reads: %s", async (url, body, cut) => {
-  const asked: unknown[] = [];
-  const embedder: typeof fakeEmbedder = {
-    ...fakeEmbedder,
-    embed: async (inputs, options) => {
-      asked.push(options?.truncate);
-      return await fakeEmbedder.embed(inputs);
-    },
-  };
-  expect((await post(createWorld({ embedder }), url, body)).statusCode).toBe(200);
-  expect(asked).toEqual([cut]);
-});
 
 test("tokens that are no text by themselves have log-probabilities in a stream, too", async () => {
   const world = createWorld();

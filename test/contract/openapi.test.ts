@@ -2,8 +2,7 @@
 
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterEach, expect, test } from "vitest";
-import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
-import { operations } from "../../src/server/openapi/document.ts";
+import { type OpenApiDocument, operations } from "../../src/server/openapi/document.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 import { fakeReranker } from "./fake-services.ts";
 
