@@ -4,7 +4,7 @@ import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { readLimit } from "../body/stored.ts";
 import { requestOwner } from "../http/access.ts";
-import { idInPath } from "../http/requests.ts";
+import { idInPath } from "../http/route-paths.ts";
 import type { Traces } from "../answer/traces.ts";
 
 export function traceRoutes(traces: Traces): RouteOptions[] {

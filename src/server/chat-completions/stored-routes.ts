@@ -5,7 +5,7 @@ import { needStore, pageOf, readPageQuery, metadataField } from "../body/stored.
 import type { RouteContext } from "../context.ts";
 import { readBody } from "../body/field.ts";
 import { requestOwner } from "../http/access.ts";
-import { idInPath } from "../http/requests.ts";
+import { idInPath } from "../http/route-paths.ts";
 import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
 import type { StoredItem } from "../../store/types.ts";
 

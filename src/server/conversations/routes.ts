@@ -5,7 +5,7 @@ import type { NumberedEvent } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
-import { idInPath } from "../http/requests.ts";
+import { idInPath } from "../http/route-paths.ts";
 import {
   readerGone,
   waitForServers,
@@ -132,7 +132,7 @@ function readLastEventId({ headers }: FastifyRequest): number {
   );
 }
 
-/** Unnamed events, numbered, without an end mark. A failure is told by the message, and by the last event to viewers that asked for details. */
+/** Unnamed events, numbered, without an end mark. */
 class ConversationStream implements AnswerStream<NumberedEvent> {
   readonly isResumable = true;
   readonly #withDetails: boolean;
@@ -144,5 +144,13 @@ class ConversationStream implements AnswerStream<NumberedEvent> {
   messages({ number, body }: NumberedEvent): SseMessage[] {
     const data = this.#withDetails ? body : plainEvent(body);
     return data === null ? [] : [{ id: String(number), data }];
+  }
+
+  /**
+   * A failed run has told it: in its message, and in its last event to viewers that asked for details. Where only the
+   * reading fails, the viewer comes again with the id of its last event.
+   */
+  failure(): SseMessage[] {
+    return [];
   }
 }

@@ -241,12 +241,12 @@ export class ConversationService {
     const messages = (await this.#store.messages(owner, id)) as Message[];
     const isOrphan = ({ runId, body }: Message): boolean =>
       runId !== null && isRunning(body) && this.#runner.live.find(owner, runId) === null;
-    if (!messages.some(isOrphan)) return messages.map((message) => this.#live(owner, message));
+    if (!messages.some(isOrphan)) return messages.map((message) => this.#current(owner, message));
     await this.#interrupted.take();
     const again = (await this.#store.messages(owner, id)) as Message[];
     return await Promise.all(
       again.map(async (message) =>
-        isOrphan(message) ? await this.#soFar(message) : this.#live(owner, message),
+        isOrphan(message) ? await this.#soFar(message) : this.#current(owner, message),
       ),
     );
   }
@@ -258,7 +258,7 @@ export class ConversationService {
   }
 
   /** The current message, if a run of this process writes it. */
-  #live(owner: string, message: Message): Message {
+  #current(owner: string, message: Message): Message {
     const live = message.runId === null ? null : this.#runner.live.find(owner, message.runId);
     if (live === null || message.body.role === "user") return message;
     return { ...message, body: answerBody(live.state, []) };

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { setTimeout } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 
@@ -14,11 +14,6 @@ declare module "fastify" {
     /** What running requests wait for: served while the server drains, until they are aborted. */
     answersWhileDraining?: true;
   }
-}
-
-/** Of what the path names: `:id` of its route. */
-export function idInPath({ params }: FastifyRequest): string {
-  return (params as { id: string }).id;
 }
 
 const header = "x-request-id";

@@ -1,6 +1,6 @@
 /** Addresses as clients spell them: their paths, their parameters, and what to say of one that leads nowhere. */
 
-import type { FastifyInstance, RouteOptions } from "fastify";
+import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { fieldError } from "../body/field.ts";
 
@@ -69,6 +69,11 @@ export function installNotFound(app: FastifyInstance, paths: RoutePaths): void {
 /** `/v1/models/:model` -> `/v1/models/{model}` */
 export function documentedPath(url: string): string {
   return url.replaceAll(/:(\w+)/g, "{$1}");
+}
+
+/** The `:id` of a route's path. */
+export function idInPath({ params }: FastifyRequest): string {
+  return (params as { id: string }).id;
 }
 
 function segmentsOf(path: string): string[] {

@@ -51,7 +51,7 @@ export interface AnswerStream<Event> {
   opening?(): SseMessage[];
   messages(event: Event): SseMessage[];
   closing?(): SseMessage[];
-  failure?(error: FermataError): SseMessage[];
+  failure(error: FermataError): SseMessage[];
 }
 
 interface StreamTarget {
@@ -110,7 +110,7 @@ export async function streamAnswer<Event>(
   } catch (error) {
     const failure = toFermataError(error);
     logError(failure, request);
-    await send(stream.failure?.(failure));
+    await send(stream.failure(failure));
   } finally {
     sse.end();
   }

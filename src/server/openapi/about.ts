@@ -14,7 +14,7 @@ import {
   type Operation,
 } from "./words.ts";
 
-export const modelState = choice("unloaded", "loading", "loaded", "unloading");
+const modelState = choice("unloaded", "loading", "loaded", "unloading");
 
 const model = answer(
   {

@@ -1,4 +1,7 @@
-/** Words for what the endpoints answer with, as JSON Schema, and for what /openapi.json says of a route. */
+/**
+ * Words for what the endpoints answer with, as JSON Schema, and for what /openapi.json says of a route. The fuzz tests
+ * hold every answer to its schema, key by key.
+ */
 
 import type { FieldTable, Schema } from "../body/field.ts";
 

@@ -9,7 +9,7 @@ import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import { takeHandedOver, takeOverLeft } from "../answer/shared-runs.ts";
 import { requestOwner } from "../http/access.ts";
-import { idInPath } from "../http/requests.ts";
+import { idInPath } from "../http/route-paths.ts";
 import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
 import {

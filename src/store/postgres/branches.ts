@@ -261,7 +261,9 @@ export class PostgresBranches implements BranchStore {
     const calls = await this.#database.all<{ call_id: string; state: string }>(
       sql`SELECT call_id, state FROM fermata.held_calls WHERE holder = ${runId}`,
     );
-    const states = calls.map(({ call_id: id, state }) => [id, JSON.parse(state)]);
+    const states = calls.map(
+      ({ call_id: id, state }) => [id, JSON.parse(state) as unknown] as const,
+    );
     return holdOf(row, Object.fromEntries(states));
   }
 
