@@ -130,7 +130,9 @@ function refuseBadParams(transport: Transport): void {
       code: ErrorCode.InvalidParams,
       message: `${fault.path.join(".")}: ${fault.message}`,
     };
-    void transport.send({ jsonrpc: "2.0", id: request.id, error });
+    // Nobody waits for it any more where the client is gone, or has used the id twice.
+    const sent = transport.send({ jsonrpc: "2.0", id: request.id, error });
+    sent.catch((reason: Error) => transport.onerror?.(reason));
   };
 }
 

@@ -1,14 +1,14 @@
 /** POST /mcp, as any client of the protocol may send it. What its tools answer is in the e2e lane. */
 
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createWorld } from "./fake-services.ts";
 
 async function post(
   body: unknown,
   headers: object = {},
-  options: Parameters<typeof createWorld>[0] = {},
+  { app }: Pick<ReturnType<typeof createWorld>, "app"> = createWorld(),
 ) {
-  const response = await createWorld(options).app.inject({
+  const response = await app.inject({
     method: "POST",
     url: "/mcp",
     payload: JSON.stringify(body),
@@ -42,6 +42,23 @@ test.each([
   ]);
 });
 
+test("one id for two requests that are refused: the first is answered, and the server goes on", async () => {
+  const world = createWorld();
+  const unhandled = vi.fn();
+  process.on("unhandledRejection", unhandled);
+  try {
+    const twice = [request("tools/call"), request("tools/call")];
+    const { status, messages } = await post(twice, {}, world);
+    expect(status).toBe(200);
+    expect(messages).toEqual([expect.objectContaining({ id: 7, error: expect.anything() })]);
+    const { messages: after } = await post(request("ping"), {}, world);
+    expect(after).toEqual([{ jsonrpc: "2.0", id: 7, result: {} }]);
+    expect(unhandled).not.toHaveBeenCalled();
+  } finally {
+    process.off("unhandledRejection", unhandled);
+  }
+});
+
 test("a method that is none of this server's is not found, beside one that is", async () => {
   const { messages } = await post([request("prompts/list"), { ...request("ping"), id: 8 }]);
   expect(messages).toHaveLength(2);
@@ -64,7 +81,7 @@ test("a page of another site is refused, unless its origin is allowed", async ()
   const own = { host: "localhost:8000", origin: "http://localhost:8000" };
   expect((await post(ping, own)).status).toBe(200);
   for (const allowed of [origin, "*"]) {
-    const options = { config: { corsOrigins: [allowed] } };
-    expect((await post(ping, { origin }, options)).status).toBe(200);
+    const world = createWorld({ config: { corsOrigins: [allowed] } });
+    expect((await post(ping, { origin }, world)).status).toBe(200);
   }
 });
