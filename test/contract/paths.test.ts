@@ -199,6 +199,8 @@ describe("a body's type", () => {
   test("the server's own page and pages that are allowed may", async () => {
     const own = { origin: "http://127.0.0.1:8000", "sec-fetch-site": "same-origin" };
     expect((await chat({ ...own, "content-type": "text/plain" })).statusCode).toBe(200);
+    const behindProxy = { ...own, origin: "https://chat.example", host: "localhost:8000" };
+    expect((await chat({ ...behindProxy, "content-type": "text/plain" })).statusCode).toBe(200);
     const origin = "https://app.example";
     const { app } = createWorld({ config: { corsOrigins: [origin] } });
     const response = await app.inject({

@@ -156,10 +156,12 @@ export function isWebSocketUpgrade({ headers }: Pick<IncomingMessage, "headers">
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
-/** Programs that are no browsers send neither header. */
+/** Programs that are no browsers send neither header. Behind a proxy the host may be another name than the page's. */
 function isOfOtherSite({ headers }: FastifyRequest): boolean {
   const { origin, host, "sec-fetch-site": site = "none" } = headers;
-  if (site !== "none" && site !== "same-origin") return true;
+  // No page can forge it.
+  if (site === "same-origin") return false;
+  if (site !== "none") return true;
   return origin !== undefined && !isOf(origin, host);
 }
 
