@@ -137,11 +137,12 @@ export class ConstraintMaker {
     this.#drop(content);
     const texts = [...compiled.grammars.values()].map(({ text }) => text);
     const characters = texts.reduce((sum, { length }) => sum + length, content.length);
+    if (characters > mostKept.characters) return;
     this.#kept.set(content, { compiled, characters });
     this.#characters += characters;
     for (const oldest of this.#kept.keys()) {
       const fits = this.#characters <= mostKept.characters && this.#kept.size <= mostKept.requests;
-      if (fits || oldest === content) break;
+      if (fits) break;
       this.#drop(oldest);
     }
   }

@@ -39,3 +39,13 @@ test("large ones take the place of many", async () => {
   expect(await grammarOf("", large(1))).not.toBe(first);
   expect(await grammarOf("small")).not.toBe(small);
 });
+
+test("one that is larger than all that may be kept takes the place of none", async () => {
+  const { grammarOf } = maker();
+  const small = await grammarOf("small");
+  const parameters = { type: "object", description: "d".repeat(1_500_000) };
+  const huge: GuidedTool[] = ["one", "two", "three"].map((name) => ({ name, parameters }));
+  const first = await grammarOf("", huge);
+  expect(await grammarOf("", huge)).not.toBe(first);
+  expect(await grammarOf("small")).toBe(small);
+});
