@@ -28,29 +28,29 @@ ggml_tensor in_one_group(const ggml_tensor* tensor) {
     return flat;
 }
 
+ggml::cpu::tensor_traits* own_traits(const ggml_tensor* op) {
+    return static_cast<ggml::cpu::tensor_traits*>(op->src[0]->extra);
+}
+
 // The same work area for the same rows: how they are grouped does not matter to it.
 class OneGroup : public ggml::cpu::tensor_traits {
    public:
-    explicit OneGroup(ggml::cpu::extra_buffer_type* amx) : amx_(amx) {}
-
     bool work_size(int threads, const ggml_tensor* op, std::size_t& size) override {
-        return amx_->get_tensor_traits(op)->work_size(threads, op, size);
+        return own_traits(op)->work_size(threads, op, size);
     }
 
     bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
         ggml_tensor rows = in_one_group(op->src[1]);
         ggml_tensor product = in_one_group(op);
         product.src[1] = &rows;
-        return amx_->get_tensor_traits(op)->compute_forward(params, &product);
+        return own_traits(op)->compute_forward(params, &product);
     }
-
-   private:
-    ggml::cpu::extra_buffer_type* amx_;
 };
 
 class AmxProducts : public ggml::cpu::extra_buffer_type {
    public:
-    explicit AmxProducts(ggml::cpu::extra_buffer_type* amx) : amx_(amx), one_group_(amx) {}
+    AmxProducts(ggml_backend_buffer_type_t type, ggml::cpu::extra_buffer_type* amx)
+        : type_(type), amx_(amx) {}
 
     bool supports_op(ggml_backend_dev_t device, const ggml_tensor* op) override {
         const ggml_tensor* weights = op->src[0];
@@ -58,11 +58,15 @@ class AmxProducts : public ggml::cpu::extra_buffer_type {
                weights->ne[2] == 1 && weights->ne[3] == 1;
     }
 
+    // Asked for each operator by each thread; ggml's own would ask the kernel for AMX each time.
     ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
-        return amx_->get_tensor_traits(op) ? &one_group_ : nullptr;
+        const bool is_own = op->op == GGML_OP_MUL_MAT && op->src[0]->buffer &&
+                            op->src[0]->buffer->buft == type_ && op->src[0]->extra;
+        return is_own ? &one_group_ : nullptr;
     }
 
    private:
+    ggml_backend_buffer_type_t type_;
     ggml::cpu::extra_buffer_type* amx_;
     OneGroup one_group_;
 };
@@ -76,7 +80,7 @@ ggml_backend_buffer_type_t ggml_backend_amx_buffer_type() {
         // As ggml's own, it lives as long as the process.
         if (amx)
             amx->context = new fermata::products::AmxProducts(
-                static_cast<ggml::cpu::extra_buffer_type*>(amx->context));
+                amx, static_cast<ggml::cpu::extra_buffer_type*>(amx->context));
         return amx;
     }();
     return type;
