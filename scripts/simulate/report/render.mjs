@@ -28,7 +28,7 @@ export function renderValidation({ machine, shape, date, busy, load, runs, compa
   );
   const { agents, rounds, kinds, atOnce } = load;
   return [
-    `${machine.cpu}, ${machine.cores} cores for all replicas and the clients; ${shape} shape; ${date}. ${agents} agents of ${kinds} kinds, ${rounds} rounds, ${atOnce} at once; median of ${runs} real runs.`,
+    `${machine.cpu}, ${machine.cores} cores for all replicas and the clients; ${shape} shape; ${date}. ${agents} agents of ${kinds} kinds, ${rounds} rounds, ${atOnce} at once; ${runs === 1 ? "one real run" : `median of ${runs} real runs`}.`,
     ...(busy ? ["Other programs used this machine: do not quote these figures."] : []),
     tableText(["", "real", "simulated", "error"], lines),
   ].join("\n\n");
