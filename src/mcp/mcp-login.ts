@@ -56,15 +56,21 @@ export async function login(
       ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
     }),
   );
+  checkAddresses(found);
   const callback = await Callback.listen(oauth?.callbackPort ?? 0, found);
+  const lacking = credentials.find(url)?.lacking;
   try {
     const provider = new PersonLogin({ server, credentials, callback, found, open });
-    const lacking = credentials.find(url)?.lacking;
     const scope = scopeOf({ server, demanded, lacking, found });
     const options = { serverUrl: url, fetchFn: boundFetch, ...(scope !== undefined && { scope }) };
     await told(auth(provider, options));
     const authorizationCode = await callback.code(signal);
     await told(auth(provider, { ...options, authorizationCode }));
+  } catch (error) {
+    if (!isRefusedScope(error) || lacking === undefined || oauth?.scope !== undefined) throw error;
+    const way = `fermata mcp logout ${server.id} forgets it`;
+    const message = `${error.message} Calls asked for the scope "${plainText(lacking, 200)}"; ${way}.`;
+    throw new FermataError("mcp_login_failed", message, { cause: error });
   } finally {
     callback.close();
   }
@@ -78,7 +84,7 @@ interface Demand {
 /**
  * What the server says of the login that it wants: at the handshake, or when its tools are listed. One that lists them to
  * anybody may want it for some of its calls, and then says where one logs in.
- * @throws FermataError: it wants none, or does not answer
+ * @throws FermataError: it wants none, or does not answer | the reason of `signal`
  */
 async function demandOf(
   server: McpServerConfig & McpAddress,
@@ -92,6 +98,7 @@ async function demandOf(
     return response;
   };
   const fault = await faultOf(server, { version, signal, fetch: watched });
+  signal.throwIfAborted();
   const [demand] = demands;
   if (demand !== undefined) return extractWWWAuthenticateParams(demand);
   if (fault !== null) throw failed(describeError(fault), fault);
@@ -119,7 +126,7 @@ async function faultOf(
       onNote: nothing,
       onLost: nothing,
     });
-    await session.listTools().finally(() => session.close());
+    await session.listTools(given.signal).finally(() => session.close());
     return null;
   } catch (error) {
     return error;
@@ -299,7 +306,7 @@ class Callback {
     }
     const reason = plainText(searchParams.get("error_description") ?? error ?? "no code", 300);
     say(400, "The login failed. The terminal says why.");
-    this.#settle(failed(reason));
+    this.#settle(failed(reason, { errorCode: error }));
   }
 
   /** RFC 9207: a code of another authorization server must not be sent to this one. */
@@ -307,6 +314,35 @@ class Callback {
     const { issuer, authorization_response_iss_parameter_supported: isPromised }: IssuerMetadata =
       this.#found.authorizationServerMetadata ?? {};
     return name === null ? isPromised !== true : issuer === undefined || name === issuer;
+  }
+}
+
+function isRefusedScope(error: unknown): error is FermataError {
+  return error instanceof FermataError && codeOf(error.cause) === "invalid_scope";
+}
+
+/** OAuth's, as the SDK's errors have it. */
+function codeOf(error: unknown): string {
+  const { errorCode } = (error ?? {}) as { errorCode?: unknown };
+  return typeof errorCode === "string" ? errorCode : "";
+}
+
+/** @throws FermataError mcp_login_failed: what is sent to one of them could be read on the way */
+function checkAddresses({
+  authorizationServerUrl,
+  authorizationServerMetadata,
+}: OAuthServerInfo): void {
+  const { token_endpoint: token, registration_endpoint: registration } =
+    authorizationServerMetadata ?? {};
+  const addresses = [
+    ["authorization server", authorizationServerUrl],
+    ["token endpoint", token],
+    ["registration endpoint", registration],
+  ] as const;
+  for (const [what, address] of addresses) {
+    const url = address === undefined ? null : new URL(address);
+    if (url !== null && !isPrivate(url))
+      throw failed(`its ${what} is not https: ${plainText(url.origin, 200)}`);
   }
 }
 
@@ -320,7 +356,8 @@ async function told<Value>(work: Promise<Value>): Promise<Value> {
     return await work;
   } catch (error) {
     const isTold = error instanceof FermataError && error.code === "mcp_login_failed";
-    throw isTold ? error : failed(describeError(error), error);
+    // Many authorization servers send a code alone.
+    throw isTold ? error : failed(describeError(error) || codeOf(error), error);
   }
 }
 

@@ -61,6 +61,9 @@ export function joinScopes(...scopes: (string | undefined)[]): string | undefine
   return names.length === 0 ? undefined : [...new Set(names)].join(" ");
 }
 
+/** Characters. A login page's address holds them all. */
+const maxScopeLength = 2000;
+
 /**
  * What a request needs beyond the scopes of the login is kept for the next one, and the request says so. The SDK would
  * ask for a token with the same scopes, and take the second refusal for the server's last word.
@@ -76,14 +79,19 @@ export function withScopes(
     const { error, scope } = extractWWWAuthenticateParams(response);
     const login = credentials.find(url);
     if (error !== "insufficient_scope" || login === undefined) return response;
-    await response.body?.cancel();
     const lacking = joinScopes(login.lacking, scope);
-    if (lacking !== login.lacking) credentials.set(url, { ...login, lacking });
-    const what = scope === undefined ? "more scopes" : `the scope "${plainText(scope, 200)}"`;
+    const isTooLong = lacking !== undefined && lacking.length > maxScopeLength;
+    // Another call may write a token of its own as soon as anything is awaited.
+    if (lacking !== login.lacking && !isTooLong) credentials.set(url, { ...login, lacking });
+    await response.body?.cancel();
+    const what = scope === undefined ? "more scopes" : `the scope "${plainText(scope, 100)}"`;
+    const anew = `Calls have asked for too many. Run fermata mcp logout ${id}, then`;
     const remedy =
-      oauth?.scope === undefined
-        ? "Run"
-        : 'Add it to "scope" in "oauth" of the MCP configuration and run';
+      oauth?.scope !== undefined
+        ? 'Add it to "scope" in "oauth" of the MCP configuration and run'
+        : isTooLong
+          ? anew
+          : "Run";
     const message = `it asks for a login with ${what}. ${remedy}: fermata mcp login ${id}`;
     throw new FermataError("mcp_start_failed", message);
   };

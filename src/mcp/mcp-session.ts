@@ -107,8 +107,10 @@ export class McpSession {
     );
   }
 
-  listTools(): Promise<McpToolList> {
-    return this.#guard(listTools(this.#client, this.#options.connectTimeoutMs));
+  /** @param signal not one that lives long: the SDK leaves its listeners on it */
+  listTools(signal?: AbortSignal): Promise<McpToolList> {
+    const options = { timeout: this.#options.connectTimeoutMs, ...(signal && { signal }) };
+    return this.#guard(listTools(this.#client, options), signal);
   }
 
   /** Whether it answers at all. */

@@ -32,7 +32,10 @@ const maxSchemaBytes = 128 * 1024;
 const maxSchemaDepth = 64;
 
 /** All pages, sorted by name, so that the prompt is the same in whatever order the server lists. */
-export async function listTools(client: Client, timeoutMs: number): Promise<McpToolList> {
+export async function listTools(
+  client: Client,
+  options: { timeout: number; signal?: AbortSignal },
+): Promise<McpToolList> {
   const list: McpToolList = { tools: [], problems: [] };
   if (client.getServerCapabilities()?.tools === undefined) return list;
   const names = new Set<string>();
@@ -40,7 +43,7 @@ export async function listTools(client: Client, timeoutMs: number): Promise<McpT
   for (let page = 0; page < maxPages && list.tools.length < maxTools; page++) {
     const params = cursor === undefined ? {} : { cursor };
     const request = { method: "tools/list", params } as const;
-    const result = await client.request(request, ResultSchema, { timeout: timeoutMs });
+    const result = await client.request(request, ResultSchema, options);
     const entries = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
     for (const entry of entries) {
       const tool = readTool(entry);

@@ -12,6 +12,12 @@ export interface LoginServer {
   isSilent: boolean;
   /** Of the authorization server, beside what every one has. */
   metadata: object;
+  /** Of the MCP server as what one logs in for, in the same way. */
+  resource: object;
+  /** Methods that get no answer, and who hears that one came. */
+  unanswered: Record<string, () => void>;
+  /** Of the authorization server: what is answered with an error, and with which. */
+  refuses: Partial<Record<"register" | "authorize" | "token", string>>;
   /** With which it names itself when it sends the browser back. */
   issuer: string | null;
   /** What came to `register`, `authorize` and `token`. */
@@ -32,6 +38,9 @@ export async function startLoginServer(): Promise<LoginServer> {
     needs: {},
     isSilent: false,
     metadata: {},
+    resource: {},
+    unanswered: {},
+    refuses: {},
     issuer: null,
     seen: { register: [], authorize: [], token: [] },
     async close() {
@@ -42,10 +51,19 @@ export async function startLoginServer(): Promise<LoginServer> {
 
   function answer(request: IncomingMessage, text: string, response: ServerResponse): void {
     const { pathname, searchParams } = new URL(request.url!, origin);
+    const error = self.refuses[pathname.slice(1) as "register" | "token"];
+    if (error !== undefined && request.method === "POST") {
+      response.statusCode = 400;
+      return json(response, { error });
+    }
     switch (pathname) {
       case "/.well-known/oauth-protected-resource/mcp":
         if (self.isSilent) break;
-        return json(response, { resource: self.url, authorization_servers: [origin] });
+        return json(response, {
+          resource: self.url,
+          authorization_servers: [origin],
+          ...self.resource,
+        });
       case "/.well-known/oauth-authorization-server":
         return json(response, {
           issuer: origin,
@@ -65,7 +83,9 @@ export async function startLoginServer(): Promise<LoginServer> {
         self.seen.authorize.push(searchParams);
         const back = new URL(searchParams.get("redirect_uri")!);
         back.searchParams.set("state", searchParams.get("state")!);
-        back.searchParams.set("code", tokenOf(searchParams.get("scope") ?? ""));
+        if (self.refuses.authorize !== undefined)
+          back.searchParams.set("error", self.refuses.authorize);
+        else back.searchParams.set("code", tokenOf(searchParams.get("scope") ?? ""));
         if (self.issuer !== null) back.searchParams.set("iss", self.issuer);
         return void response.writeHead(302, { location: back.href }).end();
       }
@@ -83,6 +103,8 @@ export async function startLoginServer(): Promise<LoginServer> {
 
   function answerMcp(request: IncomingMessage, text: string, response: ServerResponse): void {
     const { id, method, params } = JSON.parse(text);
+    const unanswered = self.unanswered[method];
+    if (unanswered !== undefined) return unanswered();
     const need = self.needs[method] ?? self.needs[params?.name];
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     const has = token === undefined ? [] : scopesOf(token);
@@ -113,5 +135,5 @@ const scopesOf = (token: string): string[] =>
   Buffer.from(token.slice(1), "base64url").toString().split(" ");
 
 function json(response: ServerResponse, body: object): void {
-  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+  response.setHeader("content-type", "application/json").end(JSON.stringify(body));
 }

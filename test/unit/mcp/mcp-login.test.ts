@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { McpCredentials } from "../../../src/mcp/mcp-credentials.ts";
 import { McpHost } from "../../../src/mcp/mcp-host.ts";
 import { login } from "../../../src/mcp/mcp-login.ts";
+import { withScopes } from "../../../src/mcp/mcp-oauth.ts";
 import type { McpOAuth } from "../../../src/mcp/mcp-settings.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type LoginServer, startLoginServer } from "../../support/login-server.ts";
@@ -51,12 +52,15 @@ describe("a server that asks for logins where it is told to", () => {
   }
 
   /** The person opens the page. */
-  const logIn = (oauth?: McpOAuth): Promise<void> =>
+  const logIn = (oauth?: McpOAuth, { signal } = new AbortController()): Promise<void> =>
     login(configOf(server.url, oauth), credentials, {
       version: "0",
       open: (page) => void fetch(page),
-      signal: new AbortController().signal,
+      signal,
     });
+
+  /** The same server, by an address that may be another machine's. */
+  const openOrigin = (): string => new URL(server.url.replace("127.0.0.1", "0.0.0.0")).origin;
 
   const callOf = async (host: McpHost, name: string): Promise<string> => {
     const tool = await eventually(() => {
@@ -123,6 +127,91 @@ describe("a server that asks for logins where it is told to", () => {
     );
     await logIn(oauth);
     expect(server.seen.authorize[1]!.get("scope")).toBe("see");
+  });
+
+  test.each(["register", "authorize", "token"] as const)(
+    "scopes that are refused at %s: it says how those that calls asked for are forgotten",
+    async (place) => {
+      server.needs = { "tools/list": "see", write: "change" };
+      const refused = { code: "mcp_login_failed", message: "The login failed: invalid_scope." };
+      server.refuses = { [place]: "invalid_scope" };
+      await expect(logIn()).rejects.toMatchObject(refused);
+      server.refuses = {};
+      await logIn();
+      expect(await callOf(await start(), "write")).toContain('the scope "change"');
+      server.refuses = { [place]: "invalid_scope" };
+      const remedy = 'Calls asked for the scope "change"; fermata mcp logout hub forgets it.';
+      const message = `${refused.message} ${remedy}`;
+      await expect(logIn()).rejects.toMatchObject({ ...refused, message });
+    },
+  );
+
+  test("more scopes than a login can ask for are not kept: the call says how to begin anew", async () => {
+    server.needs = { "tools/list": "see", write: `change ${"x".repeat(1500)}` };
+    await logIn();
+    const host = await start();
+    expect(await callOf(host, "write")).toContain("Run: fermata mcp login hub");
+    const { lacking } = credentials.find(server.url)!;
+    expect(lacking).toBe(server.needs["write"]);
+    server.needs["read"] = "y".repeat(1500);
+    expect(await callOf(host, "read")).toContain(
+      "Calls have asked for too many. Run fermata mcp logout hub, then: fermata mcp login hub",
+    );
+    expect(credentials.find(server.url)!.lacking).toBe(lacking);
+  });
+
+  test("a token that is refreshed meanwhile is not lost to scopes that a call lacks", async () => {
+    const { url } = server;
+    const tokens = { access_token: "old", token_type: "Bearer" };
+    const refreshed = { ...tokens, access_token: "new" };
+    credentials.set(url, { name: "hub", tokens });
+    // Closing a connection takes a while.
+    const body = new ReadableStream({
+      cancel: () => void credentials.set(url, { ...credentials.find(url)!, tokens: refreshed }),
+    });
+    const headers = { "www-authenticate": 'Bearer scope="change", error="insufficient_scope"' };
+    const refusing = withScopes(
+      async () => new Response(body, { status: 403, headers }),
+      { id: "hub", url },
+      credentials,
+    );
+    await expect(refusing(url)).rejects.toThrow('the scope "change"');
+    expect(credentials.find(url)).toMatchObject({ tokens: refreshed, lacking: "change" });
+  });
+
+  test.each(["initialize", "tools/list"])(
+    "a login that is given up while %s has no answer says why",
+    async (method) => {
+      const stop = new AbortController();
+      server.unanswered = { [method]: () => stop.abort(new TypeError("nobody came")) };
+      await expect(logIn(undefined, stop)).rejects.toThrow("nobody came");
+    },
+  );
+
+  test.each(["token_endpoint", "registration_endpoint"])(
+    "a %s that is not https is refused before anybody logs in",
+    async (name) => {
+      server.needs = { initialize: "see" };
+      const [what] = name.split("_");
+      const origin = openOrigin();
+      server.metadata = { [name]: `${origin}/${what === "token" ? "token" : "register"}` };
+      await expect(logIn()).rejects.toMatchObject({
+        code: "mcp_login_failed",
+        message: `The login failed: its ${what} endpoint is not https: ${origin}.`,
+      });
+      expect(server.seen).toEqual({ register: [], authorize: [], token: [] });
+    },
+  );
+
+  test("so is an authorization server", async () => {
+    server.needs = { initialize: "see" };
+    const origin = openOrigin();
+    server.resource = { authorization_servers: [origin] };
+    await expect(logIn()).rejects.toMatchObject({
+      code: "mcp_login_failed",
+      message: `The login failed: its authorization server is not https: ${origin}.`,
+    });
+    expect(server.seen.register).toEqual([]);
   });
 
   test("one that never asks has no login", async () => {
