@@ -128,7 +128,7 @@ export const generateFields = {
   ),
   context: optional(
     tokenIds(0),
-    "the tokens that an earlier answer had under `context`: they come before the prompt. Tools of MCP servers have no part in such an answer",
+    "the tokens that an earlier answer had under `context`: they come before the prompt. The turns are joined as they are, without what the template writes between two of them: a conversation is better sent to `/api/chat`. Tools of MCP servers have no part in such an answer",
   ),
 } satisfies FieldTable;
 
