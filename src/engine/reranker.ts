@@ -11,6 +11,12 @@ export interface Ranking {
   tokenCount: number;
 }
 
+/** Documents that should answer one query. */
+export interface RankedGroup {
+  query: string;
+  documents: readonly string[];
+}
+
 /** A pair is one pass over all its tokens. */
 const largestPair = 8192;
 
@@ -36,36 +42,31 @@ export class Reranker extends TextModel {
   }
 
   /**
+   * The lengths of all pairs are looked at before any is computed.
+   * @param field that a document came from, counted through all groups
    * @param signal ends the work after the pair that it is at
-   * @param nameOf the field that a document came from
    * @throws FermataError context_length_exceeded, its `param` being that field | queue_full | the signal's reason
    */
   async rank(
-    query: string,
-    documents: readonly string[],
+    groups: readonly RankedGroup[],
+    field: (index: number) => string,
     signal?: AbortSignal,
-    nameOf = (index: number): string => `documents[${index}]`,
   ): Promise<Ranking> {
-    return await this.request("rankings", signal, () =>
-      this.#rank(query, documents, signal, nameOf),
-    );
-  }
-
-  async #rank(
-    query: string,
-    documents: readonly string[],
-    signal: AbortSignal | undefined,
-    nameOf: (index: number) => string,
-  ): Promise<Ranking> {
-    const pairs = await this.turn(() => this.native.tokenizePairs(query, [...documents]));
-    pairs.forEach(({ length }, index) => this.#checkLength(length, nameOf(index)));
-    const scores: number[] = [];
-    for (const pair of pairs) {
-      signal?.throwIfAborted();
-      const [values] = await this.turn(() => this.native.embed([pair]));
-      scores.push(values![0]!);
-    }
-    return { scores, tokenCount: pairs.reduce((sum, { length }) => sum + length, 0) };
+    return await this.request("rankings", signal, async () => {
+      const pairs: Int32Array[] = [];
+      for (const { query, documents } of groups) {
+        signal?.throwIfAborted();
+        pairs.push(...(await this.turn(() => this.native.tokenizePairs(query, [...documents]))));
+      }
+      pairs.forEach(({ length }, index) => this.#checkLength(length, field(index)));
+      const scores: number[] = [];
+      for (const pair of pairs) {
+        signal?.throwIfAborted();
+        const [values] = await this.turn(() => this.native.embed([pair]));
+        scores.push(values![0]!);
+      }
+      return { scores, tokenCount: pairs.reduce((sum, { length }) => sum + length, 0) };
+    });
   }
 
   #checkLength(length: number, param: string): void {

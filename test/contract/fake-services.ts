@@ -163,10 +163,10 @@ export function callEvents(call: ToolCall, index = 0): ChatEvent[] {
 /** All vectors are alike. */
 export const fakeReranker: ServedReranker = {
   id: "ranker",
-  rank: async (_query, documents) => ({
-    scores: documents.map(({ length }) => length),
-    tokenCount: documents.length,
-  }),
+  rank: async (groups) => {
+    const scores = groups.flatMap(({ documents }) => documents.map(({ length }) => length));
+    return { scores, tokenCount: scores.length };
+  },
 };
 
 export const fakeEmbedder: ServedEmbedder = {

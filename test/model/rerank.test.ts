@@ -99,6 +99,7 @@ describe("scores of pairs, as vLLM has them", () => {
     [{ text_1: query, text_2: [] }, "text_2"],
     [{ text_1: ["a", "b"], text_2: ["a", "b", "c"] }, "text_2"],
     [{ text_1: ["a", "b"], text_2: ["a", "x ".repeat(2000)] }, "text_2[1]"],
+    [{ text_1: query, text_2: "x ".repeat(2000) }, "text_2"],
   ])("%j is a 400", async (body, param) => {
     expect(await score(body)).toMatchObject({ status: 400, body: { error: { param } } });
   });

@@ -2,7 +2,7 @@
 
 import { optional, required, type FieldTable } from "../body/field.ts";
 import { noKeepAlive } from "../body/keep-alive.ts";
-import { boolean, either, integer, list, mapped, object, text } from "../body/values.ts";
+import { boolean, either, integer, list, object, text } from "../body/values.ts";
 
 /** As many as a request for embeddings may have. */
 const maxDocuments = 2048;
@@ -26,7 +26,7 @@ const pairRemedy = `Send a text, or a list of up to ${maxDocuments}`;
 const pairText = text({ remedy: pairRemedy });
 const pairTexts = either(
   {
-    string: mapped(pairText, (given) => [given]),
+    string: pairText,
     array: list(pairText, { min: 1, max: maxDocuments, remedy: pairRemedy }),
   },
   "a text or an array",

@@ -30,7 +30,9 @@ function rerankRoute(url: string, context: RouteContext): RouteOptions {
       if (documents === undefined)
         throw fieldError("missing_field", "documents", "is missing", example);
       const signal = active.signalFor(reply);
-      const { scores, tokenCount } = await reranker.rank(query, documents, signal);
+      const sent = texts === undefined ? "documents" : "texts";
+      const field = (index: number): string => `${sent}[${index}]`;
+      const { scores, tokenCount } = await reranker.rank([{ query, documents }], field, signal);
       const best = scores
         .map((score, index) => ({ score, index }))
         .toSorted((a, b) => b.score - a.score)

@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
+import type { RankedGroup } from "../../engine/reranker.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { scoreFields } from "./fields.ts";
@@ -19,15 +20,10 @@ export function scoreRoute(context: RouteContext): RouteOptions {
       const reranker = openReranker(context, given.model);
       const { text_1: first, text_2: second } = given;
       const signal = active.signalFor(reply);
-      const scores: number[] = [];
-      let tokens = 0;
-      for (const { query, documents } of pairsOf(first, second)) {
-        const done = scores.length;
-        const nameOf = (index: number): string => `text_2[${done + index}]`;
-        const ranking = await reranker.rank(query, documents, signal, nameOf);
-        scores.push(...ranking.scores);
-        tokens += ranking.tokenCount;
-      }
+      const field = (index: number): string =>
+        typeof second === "string" ? "text_2" : `text_2[${index}]`;
+      const groups = groupsOf(textsOf(first), textsOf(second));
+      const { scores, tokenCount: tokens } = await reranker.rank(groups, field, signal);
       return {
         id: `score-${randomBytes(12).toString("hex")}`,
         object: "list",
@@ -41,14 +37,15 @@ export function scoreRoute(context: RouteContext): RouteOptions {
 }
 
 /** One text with each of the others, or the texts of two lists with each other. @throws FermataError invalid_value */
-function pairsOf(
-  first: readonly string[],
-  second: readonly string[],
-): { query: string; documents: string[] }[] {
-  if (first.length === 1) return [{ query: first[0]!, documents: [...second] }];
+function groupsOf(first: readonly string[], second: readonly string[]): RankedGroup[] {
+  if (first.length === 1) return [{ query: first[0]!, documents: second }];
   if (first.length === second.length)
     return first.map((query, index) => ({ query, documents: [second[index]!] }));
   const problem = `has ${second.length} texts, and text_1 has ${first.length}`;
   const remedy = "Send as many, or one text_1";
   throw fieldError("invalid_value", "text_2", problem, remedy);
+}
+
+function textsOf(given: string | readonly string[]): readonly string[] {
+  return typeof given === "string" ? [given] : given;
 }
