@@ -1,12 +1,14 @@
-// What ggml's AMX products are used for: types that have no kernel of our own here. Those are faster (Xeon of family 6 model
-// 207, two threads, 512 rows: 1.1 to 1.7 times; two rows of Q4_K 3 times), and a row's bits are its own. Of half-precision
-// weights, ggml's products without AMX are faster too.
+// What ggml's AMX products are used for: types that have no kernel of our own here. Those are
+// faster (Xeon of family 6 model 207, two threads, 512 rows: 1.1 to 1.7 times; two rows of Q4_K 3
+// times), and a row's bits are its own. Of half-precision weights, ggml's products without AMX are
+// faster too.
 //
-// AMX gets one group of rows. It takes several (models with convolutions or states have one for each sequence of a
-// batch), but computes the places of all groups but the first wrongly: bytes are counted as numbers, so that results
-// are missing where they belong and other memory is overwritten (llama.cpp v0.5.0, amx/mmq.cpp). Here the groups are one,
-// since they lie one behind another. Weights of several matrices are packed as if they were one
-// (ggml_backend_amx_convert_weight): they stay in memory of another kind.
+// AMX gets one group of rows. It takes several (models with convolutions or states have one for
+// each sequence of a batch), but computes the places of all groups but the first wrongly: bytes are
+// counted as numbers, so that results are missing where they belong and other memory is overwritten
+// (llama.cpp v0.5.0, amx/mmq.cpp). Here the groups are one, since they lie one behind another.
+// Weights of several matrices are packed as if they were one (ggml_backend_amx_convert_weight):
+// they stay in memory of another kind.
 #if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
 
 #include "amx/amx.h"

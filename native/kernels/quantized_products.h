@@ -4,7 +4,8 @@
 
 namespace fermata::products {
 
-/** Whether weights of this type are multiplied faster without ggml's AMX: by kernels of our own, or by ggml's others. */
+/** Whether weights of this type are multiplied faster without ggml's AMX: by kernels of our own, or
+ * by ggml's others. */
 bool is_faster_without_amx(ggml_type type);
 
 }  // namespace fermata::products
