@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { JinjaTemplate, TemplateRefusal } from "../../../src/chat/template/jinja/jinja-template.ts";
+import { TemplateRefusal } from "../../../src/chat/template/jinja/functions.ts";
+import { JinjaTemplate } from "../../../src/chat/template/jinja/jinja-template.ts";
 
 const values = {
   t: true,
@@ -208,6 +209,20 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
     [
       "{{ (1 < 2) == true }}{{ (i == 3) != (i == 4) }}{{ [1 == 1, 2 == 2] }}{{ 1 == 1 and 2 == 2 }}",
       "TrueTrue[True, True]True",
+    ],
+    [
+      "{{ [] == false }}{{ [1] == true }}{{ 1.0 == true }}{{ [true] == [1] }}",
+      "FalseFalseTrueTrue",
+    ],
+    ["{% set l = ['x', 'y'] %}{{ 'a'.replace('a', l.pop()) }}{{ l }}", "y['x']"],
+    ["{% set m = 'aba'.replace %}{{ m('a', 'c') }}{{ 'aba'.replace('a', 'c', 1) }}", "cbccba"],
+    ["{{ 'aa' | replace('a', 'b', -1) }}{{ 'aa'.replace('a', 'b', count=-1) }}", "bbbb"],
+    ["{{ 5.3 % 3 }} {{ -5.3 % 3 }} {{ 7.5 % -2 }} {{ -7 % 7 }}", "2.3 0.7000000000000002 -0.5 0"],
+    ["{{ '😀a😁'.strip('😁') }}{{ 'xaxx'.rstrip('x') }}{{ 'xax'.lstrip('yx') }}", "😀axaax"],
+    ["{{ '{}{a}{1}{}'.format([1], none, a=2) }}", "[1]2NoneNone"],
+    [
+      "{{ [{'n': 2}, {'n': 1}, {'n': 2, 'b': 0}] | sort(attribute='n') }}{{ [] | max }}",
+      "[{'n': 1}, {'n': 2}, {'n': 2, 'b': 0}]",
     ],
     ["{{ '\\d\\s' }}{{ '\\\\' }}\\d", "\\d\\s\\\\d"],
   ])("%s", (source, text) => {

@@ -8,6 +8,13 @@ const steps = "it takes too many steps";
 const text = "it writes too much text";
 const doubled = "{% set x = x ~ x %}".repeat(40);
 const nested = "{% set x = [x, x] %}".repeat(60);
+const shared = `{% set x = [1] %}${nested}`;
+const inLists = "{% set x = [x] %}".repeat(60);
+const wide = "{% set l = range(5000) | list %}";
+const long = "{% set x = 'a' * 100000 %}";
+const halves = "{% set x = 'a' * 400000 %}{% set y = 'a' * 200000 %}";
+const inLoop = (body: string) =>
+  `{% set x = 'a' * 1000000 %}{% for i in range(1000) %}${body}{% endfor %}`;
 const loops = "{% for a in range(3000) %}{% for b in range(3000) %}".repeat(2);
 
 const bombs: [string, string, string][] = [
@@ -43,9 +50,63 @@ const bombs: [string, string, string][] = [
   ["tojson", "{{ [1] | tojson(indent=1000000000) }}", "tojson takes a width of at most 1000"],
   [
     "a text that copies itself in a loop",
-    "{% set x = 'a' * 10000000 %}{% for i in range(1000) %}{{ x | upper | length }}{% endfor %}",
+    "{% set x = 'a' * 1000000 %}{% for i in range(1000) %}{{ x ~ i }}{% endfor %}",
     text,
   ],
+  ["a text that is read in a loop", inLoop("{{ x | upper | length }}"), steps],
+  ["slices of a list", `{% set l = range(10000) %}${inLoop("{{ l[0:1] }}")}`, steps],
+  ["slices of a text", inLoop("{{ x[0:1] }}"), steps],
+  ["texts in a list, as JSON", "{% set x = 'a' * 500000 %}{{ ([x] * 1000) | tojson }}", steps],
+  ["margins in margins", `{% set x = [1] * 9000 %}${inLists}{{ x | tojson(indent=1000) }}`, text],
+  [
+    "separators of JSON",
+    "{{ [1, 2] | tojson(separators=['a' * 100000, ':']) }}",
+    "tojson takes a width of at most 1000",
+  ],
+  ["a list as a replacement", `${wide}{{ ('a' * 4000) | replace('a', l) }}`, text],
+  ["by name", `${wide}{{ ('a' * 4000) | replace(new=l, old='a') }}`, text],
+  ["a list in many places", `${wide}{{ ('{0}' * 4000).format(l) }}`, text],
+  ["a text in many places", "{{ ('{a}' * 4000).format(a='a' * 10000) }}", text],
+  ["a list as a separator", `${wide}{{ range(4000) | join(l) }}`, text],
+  ["replace, called by another name", `${long}{% set m = x.replace %}{{ m('a', x) }}`, text],
+  ["a list of itself, of lower case", `${shared}{{ x is lower }}`, steps],
+  ["in a namespace", `${shared}{{ namespace(x=x) }}`, steps],
+  ["in a namespace, as JSON", `${shared}{{ namespace(x=x) | tojson }}`, steps],
+  ["as a refusal", `${shared}{{ raise_exception(x) }}`, "it gives no reason"],
+  ["as a number", `${shared}{{ range(x) }}`, "range takes integers"],
+  ["strip", `{% set y = 'b' * 100000 ~ 'a' %}${inLoop("{{ x.strip(y) }}")}`, steps],
+  [
+    "the first of an object",
+    inLoop("{{ o | first }}").replace(
+      "{% for",
+      "{% set o = {} %}{% for j in range(2000) %}{% set _ = o.update({j ~ '': j}) %}{% endfor %}{% for",
+    ),
+    steps,
+  ],
+  ["the length of a text", inLoop("{{ x | length }}"), steps],
+  ["the list of a text", inLoop("{{ x | list | first }}"), steps],
+  ["a text's case", inLoop("{{ x is lower }}"), steps],
+  ["digits", inLoop("{{ x.isdigit() }}"), steps],
+  ["find", inLoop("{{ x.find('b') }}"), steps],
+  ["lines", inLoop("{{ x.splitlines() | length }}"), steps],
+  [
+    "characters of two texts in turn",
+    `{% set y = 'b' * 1000000 %}${inLoop("{{ x[0] }}{{ y[0] }}")}`,
+    steps,
+  ],
+  ["a loop over a text", inLoop("{% for c in x %}{% break %}{% endfor %}"), steps],
+  ["an order of texts", inLoop("{{ x < x ~ 'b' }}"), steps],
+  ["batch", `{% set l = range(10000) %}${inLoop("{{ l | batch(5000) }}")}`, steps],
+  ["max", `{% set l = range(10000) %}${inLoop("{{ l | max }}")}`, steps],
+  ["keys of texts", "{% set x = 'a' * 1000000 %}{{ ([x] * 9) | sort | length }}", steps],
+  ["namespaces of a namespace", inLoop("{% set n = namespace([['a', 1]] * 9000) %}"), steps],
+  ["a long path", "{% set x = 'a.' * 100000 %}{{ range(1000) | map(attribute=x) | list }}", steps],
+  ["a part in a text", `${halves}{{ (y ~ 'b') in x }}`, steps],
+  ["is it in a text", `${halves}{{ (y ~ 'b') is in x }}`, steps],
+  ["where a part is", `${halves}{{ x.rfind('b' ~ y) }}`, steps],
+  ["how often", `${halves}{{ x.count(y ~ 'b') }}`, steps],
+  ["split", `${halves}{{ x.split(sep=y ~ 'b') }}`, steps],
+  ["replace of a part", `${halves}{{ x | replace(y ~ 'b', '') }}`, steps],
 ];
 
 test.each(bombs)("%s", (_, source, problem) => {
@@ -99,6 +160,22 @@ test("long conversations have their budget", () => {
   const content = "word ".repeat(200);
   const long = Array.from({ length: 1000 }, () => ({ role: "user", content }));
   expect(appended.render({ messages: long })).toHaveLength(1000 * 1000);
+});
+
+test("a text that is nearly a number", () => {
+  expect(new JinjaTemplate("{{ ('1' * 500000 ~ 'x') | int }}").render({})).toBe("0");
+});
+
+test("a list of itself is no number", () => {
+  expect(new JinjaTemplate(`${shared}{{ true == x }}{{ x == false }}`).render({})).toBe(
+    "FalseFalse",
+  );
+});
+
+test("a source of blanks", () => {
+  const blanks = " ".repeat(1_000_000);
+  for (const source of [blanks, `{{ '${blanks}' }}`, `{{${blanks}1 }}`, `{#${blanks}#}`])
+    expect(() => new JinjaTemplate(source)).toThrow(/more than 500 blanks follow each other/);
 });
 
 test("names of JavaScript's are no methods", () => {

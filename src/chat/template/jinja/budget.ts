@@ -3,7 +3,16 @@
  * loops or doublings in it stop the server for all.
  */
 
-import { type Value, isArray, isObject, isString, textOf } from "./library.ts";
+import {
+  type Value,
+  isArray,
+  isMissing,
+  isNamespace,
+  isNumber,
+  isObject,
+  isString,
+  textOf,
+} from "./library.ts";
 
 /**
  * Of llama.cpp's 70 templates the dearest takes 2,525 steps for one round with a tool. Some look back over all messages
@@ -21,13 +30,34 @@ const baseLength = 16 * 2 ** 20;
 const lengthPerCharacter = 10;
 /** Of `indent` and of `tojson`, which take any number. */
 const maxWidth = 1000;
+/** A step reads 64 characters. */
+const readBits = 6;
+/** With the whole of a part that is searched for, 256 of its characters are compared as fast as one. */
+const partBits = 8;
 
-/** Filters and methods that read what they are applied to as a whole. */
-const readers: ReadonlySet<string> = new Set(
-  "capitalize e escape indent join lower replace string title tojson trim unique upper wordcount".split(
-    " ",
-  ),
+function setOf(names: string): ReadonlySet<string> {
+  return new Set(names.split(" "));
+}
+
+/** Filters and methods that read what they are applied to as a whole, with all that it holds. */
+const readers = setOf(
+  "capitalize e escape indent join lower replace string title tojson trim unique upper wordcount",
 );
+/** Those that take no longer for a longer text. */
+const quickWithTexts = setOf(
+  "d default endswith first last removeprefix removesuffix safe startswith",
+);
+/** For a longer list. */
+const quickWithLists = setOf("count d default first last length safe");
+/** For a larger object. */
+const quickWithObjects = setOf("count d default length safe");
+/** Those to which a text is a list of its characters. */
+const spreaders = setOf("batch list map max min reject reverse select slice sort sum unique");
+/** Those that search a text for their first argument. */
+const searchers = setOf("count find partition replace rfind rpartition rsplit split");
+
+/** A filter's or method's argument, by place or by name. */
+export type ArgumentOf = (place: number, name: string) => Value | undefined;
 
 /** The template asks for more than any template for chats takes. */
 export class TemplateTooCostly extends TypeError {}
@@ -62,14 +92,33 @@ export class RenderBudget {
   made(value: Value): Value {
     if (isString(value)) this.write(value.value.length);
     else if (isArray(value)) this.step(value.value.length);
+    else if (isNamespace(value)) this.step(value.value.size);
     return value;
   }
 
-  /** Is about to be read as a whole: values may stand in each other, and be more than memory shows. @throws as `step` */
-  walk(value: Value): void {
-    this.step();
-    if (isArray(value)) for (const item of value.value) this.walk(item);
-    else if (isObject(value)) for (const item of value.value.values()) this.walk(item);
+  /** Is about to be gone through, without what its items hold. @throws as `step` */
+  skim(value: Value): void {
+    if (isString(value)) this.step(value.value.length >> readBits);
+    else if (isArray(value)) this.step(value.value.length);
+    else if (isObject(value)) this.step(value.value.size);
+  }
+
+  /**
+   * Is about to be read as a whole: values may stand in each other, and be more than memory shows.
+   * @param width of the margin that each level adds to that of its line
+   * @throws as `step`
+   */
+  walk(value: Value, width = 0, margin = 0): void {
+    this.step(1 + (isString(value) ? value.value.length >> readBits : 0));
+    this.write(margin);
+    if (isArray(value)) for (const item of value.value) this.walk(item, width, margin + width);
+    else if (isObject(value) || isNamespace(value))
+      for (const item of value.value.values()) this.walk(item, width, margin + width);
+  }
+
+  /** A text is about to be searched for a part of it. @throws as `step` */
+  search(text: string, part: string): void {
+    this.step((text.length >> readBits) * (1 + (part.length >> partBits)));
   }
 
   /** What Python's `str` makes of a value. @throws as `step` */
@@ -81,36 +130,63 @@ export class RenderBudget {
   }
 
   /**
-   * Before a filter or method runs whose result may be far larger than what it is given.
-   * @param argumentsOf evaluates its arguments
+   * Before a filter, or a method of a text, runs: it may read much, or make far more than it is given.
+   * @param given its arguments, as values; for `format`, what may be put into the text
    * @throws as `step`
    */
-  expand(name: string, operand: Value, argumentsOf: () => readonly Value[]): void {
-    if (readers.has(name)) this.walk(operand);
-    if (name !== "tojson" && name !== "indent" && name !== "replace" && name !== "join") return;
-    const args = argumentsOf();
-    if (name === "join") return this.#join(operand, args[0]);
-    const [width = 4] = args.flatMap(({ value }) =>
-      typeof value === "number" ? [value] : typeof value === "string" ? [value.length] : [],
-    );
-    if (name !== "replace" && width > maxWidth)
-      throw new TypeError(`${name} takes a width of at most ${maxWidth}`);
-    if (!isString(operand)) return;
-    const text = operand.value;
-    if (name === "indent") this.write(text.length + width * placesOf("\n", text));
-    if (name !== "replace") return;
-    const [from = "", to = ""] = args.map(({ value }) => (typeof value === "string" ? value : ""));
-    this.write(text.length + placesOf(from, text) * to.length);
+  expand(name: string, operand: Value, given: readonly Value[], argument: ArgumentOf): void {
+    for (const value of given) this.walk(value);
+    const quickWithOthers = isArray(operand) ? quickWithLists : quickWithObjects;
+    if (isString(operand) && spreaders.has(name)) this.step(operand.value.length);
+    else if (readers.has(name)) this.walk(operand);
+    else if (!(isString(operand) ? quickWithTexts : quickWithOthers).has(name)) this.skim(operand);
+    const first = argument(0, name === "replace" ? "old" : "sep");
+    const text = isString(operand) ? operand.value : null;
+    if (text !== null && searchers.has(name) && first !== undefined)
+      this.search(text, textOf(first));
+    switch (name) {
+      case "tojson":
+        for (const separator of listed(argument(2, "separators"))) widthOf(name, separator);
+        return this.walk(operand, widthOf(name, argument(1, "indent")));
+      case "indent": {
+        const width = widthOf(name, argument(0, "width")) || 4;
+        return text === null ? undefined : this.write(text.length + width * placesOf("\n", text));
+      }
+      case "join": {
+        const { value } = operand;
+        const count = isString(operand) || isArray(operand) ? operand.value.length : 0;
+        const size = isObject(operand) ? (value as ReadonlyMap<unknown, unknown>).size : count;
+        return this.write(size * lengthOf(argument(0, "d")));
+      }
+      case "replace":
+        return this.#replace(textOf(operand), first, argument(1, "new"));
+      case "format": {
+        const longest = given.reduce((most, value) => Math.max(most, lengthOf(value)), 0);
+        if (text !== null) this.write(text.length + placesOf("{", text) * longest);
+      }
+    }
   }
 
-  /** Of a list by a text, or of a text by a list. */
-  #join(operand: Value, argument: Value | undefined): void {
-    const [count, length] = [operand, argument].map((value) =>
-      value !== undefined && (isString(value) || isArray(value)) ? value.value.length : 0,
-    ) as [number, number];
-    if (argument !== undefined) this.walk(argument);
-    this.write(count * length);
+  #replace(text: string, from: Value | undefined, to: Value | undefined): void {
+    if (from === undefined) return;
+    this.write(text.length + placesOf(textOf(from), text) * lengthOf(to));
   }
+}
+
+/** Of its text. */
+function lengthOf(value: Value | undefined): number {
+  return value === undefined ? 0 : textOf(value).length;
+}
+
+function listed(value: Value | undefined): readonly Value[] {
+  return value !== undefined && isArray(value) ? value.value : [];
+}
+
+function widthOf(name: string, value: Value | undefined): number {
+  if (value === undefined || isMissing(value)) return 0;
+  const width = isNumber(value) ? value.value : lengthOf(value);
+  if (width > maxWidth) throw new TypeError(`${name} takes a width of at most ${maxWidth}`);
+  return Math.max(0, width);
 }
 
 function placesOf(part: string, text: string): number {

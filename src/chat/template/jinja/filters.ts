@@ -21,7 +21,7 @@ import {
   textOf,
   undefinedValue,
 } from "./library.ts";
-import { capitalize, charactersOf, splitLines, strip } from "./methods.ts";
+import { capitalize, charactersOf, replaceIn, splitLines, strip } from "./methods.ts";
 import type { Filter, FilterCall } from "./types.ts";
 import { numberOf, order, tojson } from "./values.ts";
 
@@ -35,14 +35,14 @@ const filters: Readonly<Record<string, Filter>> = {
   dictsort,
   e: escape,
   escape,
-  first: ({ operand }) => itemsOf(operand, "first")[0] ?? undefinedValue,
+  first: ({ operand }) => itemsOf(part(operand, 0, 2), "first")[0] ?? undefinedValue,
   float: toFloat,
   indent,
   int: toInteger,
   items: ({ operand }) =>
     new ArrayValue(isMissing(operand) ? [] : [...entriesOf(operand, "items")]),
   join,
-  last: ({ operand }) => itemsOf(operand, "last").at(-1) ?? undefinedValue,
+  last: ({ operand }) => itemsOf(part(operand, -2), "last").at(-1) ?? undefinedValue,
   length,
   list: ({ operand }) => new ArrayValue([...itemsOf(operand, "list")]),
   lower: ({ operand }) => string(textOf(operand).toLowerCase()),
@@ -81,6 +81,11 @@ export function isFilter(name: string): boolean {
   return Object.hasOwn(filters, name);
 }
 
+/** Of a text; all else is left whole. */
+function part(value: Value, start: number, end?: number): Value {
+  return isString(value) ? string(value.value.slice(start, end)) : value;
+}
+
 /** What is missing has none. */
 function itemsOf(operand: Value, name: string): readonly Value[] {
   if (isMissing(operand)) return [];
@@ -96,7 +101,8 @@ function entriesOf(operand: Value, name: string): readonly Value[] {
 }
 
 /** `a.b.0`, or a number. */
-function attributeOf(value: Value, path: Value): Value {
+function attributeOf(value: Value, path: Value, { budget }: FilterCall): Value {
+  budget.skim(path);
   let at = value;
   for (const part of textOf(path).split(".")) {
     const isIndex = /^\d+$/u.test(part);
@@ -166,7 +172,7 @@ function toFloat(call: FilterCall): Value {
 /** NaN: it has none. */
 function numberIn(text: string): number {
   const number = strip(text, undefined, "both");
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/iu.test(number) ? Number(number) : NaN;
+  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/iu.test(number) ? Number(number) : NaN;
 }
 
 function numberOr(value: Value): number {
@@ -187,8 +193,9 @@ function indent(call: FilterCall): Value {
 function join(call: FilterCall): Value {
   const between = call.argument(0, "d");
   const attribute = call.argument(1, "attribute");
+  if (isString(call.operand)) call.budget.step(call.operand.value.length);
   const items = itemsOf(call.operand, "join").map((item) =>
-    textOf(attribute === undefined ? item : attributeOf(item, attribute)),
+    textOf(attribute === undefined ? item : attributeOf(item, attribute, call)),
   );
   return string(items.join(between === undefined ? "" : textOf(between)));
 }
@@ -197,11 +204,7 @@ function replace(call: FilterCall): Value {
   const [from, to] = [call.argument(0, "old"), call.argument(1, "new")];
   if (from === undefined || to === undefined) throw new TypeError("replace takes two texts");
   const count = call.argument(2, "count");
-  let left = count === undefined || isNull(count) ? Infinity : numberOf(count);
-  const pattern = textOf(from) === "" ? /(?:)/gu : textOf(from);
-  return string(
-    textOf(call.operand).replaceAll(pattern, (found) => (left-- > 0 ? textOf(to) : found)),
-  );
+  return string(replaceIn(textOf(call.operand), textOf(from), textOf(to), count));
 }
 
 function reverse({ operand }: FilterCall): Value {
@@ -210,7 +213,13 @@ function reverse({ operand }: FilterCall): Value {
 }
 
 /** Of each item an attribute, or what another filter makes of it. */
-function map({ operand, args: [name, ...args], named, filter }: FilterCall): Value {
+function map(call: FilterCall): Value {
+  const {
+    operand,
+    args: [name, ...args],
+    named,
+    filter,
+  } = call;
   const items = itemsOf(operand, "map");
   const attribute = named.get("attribute");
   if (name !== undefined) {
@@ -218,7 +227,7 @@ function map({ operand, args: [name, ...args], named, filter }: FilterCall): Val
     return new ArrayValue(items.map((item) => apply(item, { args, named })));
   }
   if (attribute === undefined) throw new TypeError("map takes a filter or an attribute");
-  const found = items.map((item) => attributeOf(item, attribute));
+  const found = items.map((item) => attributeOf(item, attribute, call));
   const other = named.get("default");
   return new ArrayValue(found.map((value) => (isUndefined(value) && other ? other : value)));
 }
@@ -232,7 +241,9 @@ function sortKey(
   const attribute =
     at.attribute === undefined ? undefined : call.argument(at.attribute, "attribute");
   return (item) => {
-    const key = attribute === undefined || isNull(attribute) ? item : attributeOf(item, attribute);
+    const isItem = attribute === undefined || isNull(attribute);
+    const key = isItem ? item : attributeOf(item, attribute, call);
+    call.budget.skim(key);
     return isString(key) && !isSensitive ? string(key.value.toLowerCase()) : key;
   };
 }
@@ -240,8 +251,7 @@ function sortKey(
 function sort(call: FilterCall): Value {
   const keyOf = sortKey(call, { sensitive: 1, attribute: 2 });
   const sign = call.isSet(0, "reverse") ? -1 : 1;
-  const items = itemsOf(call.operand, "sort");
-  return new ArrayValue(items.toSorted((a, b) => sign * order(keyOf(a), keyOf(b))));
+  return sorted(itemsOf(call.operand, "sort"), keyOf, sign);
 }
 
 function dictsort(call: FilterCall): Value {
@@ -250,8 +260,13 @@ function dictsort(call: FilterCall): Value {
   const keyOf = sortKey(call, { sensitive: 0 });
   const sign = call.isSet(2, "reverse") ? -1 : 1;
   const ofPair = (pair: Value): Value => keyOf((pair as Value & { value: Value[] }).value[place]!);
-  const pairs = entriesOf(call.operand, "dictsort");
-  return new ArrayValue(pairs.toSorted((a, b) => sign * order(ofPair(a), ofPair(b))));
+  return sorted(entriesOf(call.operand, "dictsort"), ofPair, sign);
+}
+
+function sorted(items: readonly Value[], keyOf: (item: Value) => Value, sign: number): Value {
+  const keyed = items.map((item) => ({ item, key: keyOf(item) }));
+  keyed.sort((a, b) => sign * order(a.key, b.key));
+  return new ArrayValue(keyed.map(({ item }) => item));
 }
 
 function unique(call: FilterCall): Value {
@@ -268,10 +283,12 @@ function unique(call: FilterCall): Value {
 function extreme(call: FilterCall, name: "min" | "max"): Value {
   const keyOf = sortKey(call, { sensitive: 0, attribute: 1 });
   const sign = name === "min" ? -1 : 1;
-  return itemsOf(call.operand, name).reduce<Value>(
-    (best, item) => (isUndefined(best) || sign * order(keyOf(item), keyOf(best)) > 0 ? item : best),
-    undefinedValue,
-  );
+  let best: { item: Value; key: Value } | undefined;
+  for (const item of itemsOf(call.operand, name)) {
+    const key = keyOf(item);
+    if (best === undefined || sign * order(key, best.key) > 0) best = { item, key };
+  }
+  return best?.item ?? undefinedValue;
 }
 
 /** The items of which a test holds, or does not. Without a test, whether they are true. */
@@ -284,7 +301,7 @@ function pick(
   const [test, ...args] = call.args.slice(byAttribute ? 1 : 0);
   const holds = test === undefined ? isTrue : call.test(textOf(test));
   const items = itemsOf(call.operand, "select").filter((item) => {
-    const value = attribute === undefined ? item : attributeOf(item, attribute);
+    const value = attribute === undefined ? item : attributeOf(item, attribute, call);
     return holds(value, args) === wanted;
   });
   return new ArrayValue(items);
@@ -294,7 +311,7 @@ function sum(call: FilterCall): Value {
   const attribute = call.argument(0, "attribute") ?? new NullValue(null);
   const start = call.argument(1, "start") ?? new IntegerValue(0);
   const values = itemsOf(call.operand, "sum").map((item) =>
-    isNull(attribute) ? item : attributeOf(item, attribute),
+    isNull(attribute) ? item : attributeOf(item, attribute, call),
   );
   if (isArray(start)) return new ArrayValue([start, ...values].flatMap(listOf));
   const total = [start, ...values].reduce((added, value) => added + numberOf(value), 0);
@@ -340,6 +357,6 @@ function portions(
   const fill = call.argument(1, "fill_with") ?? new NullValue(null);
   if (count === undefined || !isNumber(count) || count.value < 1)
     throw new TypeError(`it takes a number as ${name}`);
-  call.step(count.value);
+  call.budget.step(count.value);
   return { count: count.value, fill, items: itemsOf(call.operand, name) };
 }

@@ -19,7 +19,6 @@ import {
   Environment,
   FunctionValue,
   Interpreter,
-  isArray,
   isFunction,
   isNull,
   isNumber,
@@ -29,18 +28,18 @@ import {
   isUndefined,
   lookUp,
   parse,
-  strftime,
   string,
   tokenize,
   undefinedValue,
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
+import { functionsWithin } from "./functions.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
-import { charactersOf, methodNamed, numberedObject } from "./methods.ts";
+import { charactersOf, methodNamed, numberedObject, separate } from "./methods.ts";
 import { filterMeaning, resolveNames } from "./names.ts";
 import { prepare } from "./source.ts";
-import { testNamed, withTestCalls } from "./tests.ts";
+import { readsAll, testNamed, withTestCalls } from "./tests.ts";
 import { withChains, withTuples } from "./tokens.ts";
 import type {
   BinaryNode,
@@ -59,9 +58,6 @@ import type {
 
 /** The longest of llama.cpp's has 30,000 characters. */
 const maxSource = 1024 * 1024;
-
-/** The template itself said no, with `raise_exception`. */
-export class TemplateRefusal extends TypeError {}
 
 export class JinjaTemplate {
   readonly #program: Node;
@@ -94,8 +90,7 @@ export class JinjaTemplate {
     for (const [name, value] of Object.entries({
       ...variables,
       ...globals,
-      ...functions,
-      range: rangeWithin(budget),
+      ...functionsWithin(budget),
     })) {
       // The language's own names cannot be given away.
       if (value === undefined || name === "namespace") continue;
@@ -107,24 +102,6 @@ export class JinjaTemplate {
   }
 }
 
-const functions = {
-  raise_exception: (message: unknown): never => {
-    throw new TemplateRefusal(String(message));
-  },
-  strftime_now: (format: string): string => strftime(format, new Date()),
-};
-
-function rangeWithin(
-  budget: RenderBudget,
-): (first: number, last?: number, step?: number) => number[] {
-  return (first, last, step = 1) => {
-    const [start, end] = last === undefined ? [0, first] : [first, last];
-    const length = Math.max(0, Math.ceil((end - start) / step));
-    budget.step(length);
-    return Array.from({ length }, (_, index) => start + index * step);
-  };
-}
-
 interface Internals {
   evaluateBlock(statements: Node[], environment: Environment): Value;
   applyFilter(operand: Value, filter: FilterNode, environment: Environment): Value;
@@ -133,7 +110,7 @@ interface Internals {
 export class TemplateInterpreter extends Interpreter {
   readonly #budget: RenderBudget;
   /** Of the text that was looked into last: a template may go through them one by one. */
-  #characters: { text: string; values: readonly Value[] } = { text: "", values: [] };
+  #characters: { text: Value; values: readonly string[] } = { text: undefinedValue, values: [] };
 
   constructor(environment: Environment, budget: RenderBudget) {
     super(environment);
@@ -216,10 +193,8 @@ export class TemplateInterpreter extends Interpreter {
   ): Value {
     if (asks !== undefined)
       return new BooleanValue(this.#holds(asks.test, operand, args) !== asks.negate);
-    const given = [...args, ...named.values()];
-    for (const value of given) this.#budget.walk(value);
-    this.#budget.expand(name, operand, () => given);
     const argument: FilterCall["argument"] = (place, key) => args[place] ?? named.get(key);
+    this.#budget.expand(name, operand, [...args, ...named.values()], argument);
     const made = filter({
       operand,
       args,
@@ -234,14 +209,17 @@ export class TemplateInterpreter extends Interpreter {
         const means = filterMeaning(wanted);
         return (value, rest) => this.#applied(means, { operand: value, ...rest });
       },
-      step: (count) => this.#budget.step(count),
+      budget: this.#budget,
     });
     return this.#budget.made(made);
   }
 
   #holds(test: Test, value: Value, args: readonly Value[]): boolean {
-    if (args.length > 0) this.#budget.walk(value);
-    for (const arg of args) this.#budget.walk(arg);
+    if (args.length > 0 || readsAll(test)) this.#budget.walk(value);
+    for (const arg of args) {
+      this.#budget.walk(arg);
+      if (isString(arg) && isString(value)) this.#budget.search(arg.value, value.value);
+    }
     return test(value, args);
   }
 
@@ -272,7 +250,8 @@ export class TemplateInterpreter extends Interpreter {
     if (isUndefined(object)) return object;
     if (node.computed && node.property.type === "SliceExpression") {
       const sliced: MemberNode = { ...node, object: known(object) };
-      return super.evaluate(sliced, environment);
+      this.#budget.skim(object);
+      return this.#budget.made(super.evaluate(sliced, environment));
     }
     const isExpression = node.computed || node.property.type === "IntegerLiteral";
     const property = isExpression
@@ -281,11 +260,11 @@ export class TemplateInterpreter extends Interpreter {
     if (isString(property)) {
       const methodOf = node.method === null ? methodNamed(property.value) : node.method;
       const method = methodOf?.(object);
-      if (method !== undefined) return isString(object) ? this.#reading(method) : method;
+      if (method !== undefined) return this.#charged(method, object, property.value);
     } else if (isObject(object)) {
       return object.value.get(property.value as number) ?? undefinedValue;
     } else if (isString(object) && isNumber(property)) {
-      return this.#characterAt(object.value, property.value);
+      return this.#characterAt(object, property.value);
     }
     const own = isObject(object) ? object.value.get(String(property.value)) : undefined;
     if (own !== undefined) return own;
@@ -295,21 +274,31 @@ export class TemplateInterpreter extends Interpreter {
       object: known(object),
       property: known(property),
     };
-    return super.evaluate(evaluated, environment);
+    const found = super.evaluate(evaluated, environment);
+    const isMethod = isString(object) && isString(property) && isFunction(found);
+    return isMethod ? this.#charged(found, object, property.value) : found;
   }
 
-  /** A method that may read its arguments as a whole. */
-  #reading(method: Value & { value: Call }): Value {
+  /** However it comes to be called. */
+  #charged(method: Value & { value: Call }, object: Value, name: string): Value {
     const call: Call = (args, scope) => {
-      for (const value of args) this.#budget.walk(value);
+      const { places, named } = separate(args);
+      const given = [...places, ...named.values()];
+      const argument: FilterCall["argument"] = (place, key) => places[place] ?? named.get(key);
+      if (isString(object)) this.#budget.expand(name, object, given, argument);
+      else for (const value of given) this.#budget.skim(value);
       return method.value(args, scope);
     };
     return new FunctionValue(call);
   }
 
-  #characterAt(text: string, place: number): Value {
-    if (this.#characters.text !== text) this.#characters = { text, values: charactersOf(text) };
-    return this.#characters.values.at(place) ?? undefinedValue;
+  #characterAt(text: Value & { value: string }, place: number): Value {
+    if (this.#characters.text !== text) {
+      this.#budget.skim(text);
+      this.#characters = { text, values: Array.from(text.value) };
+    }
+    const character = this.#characters.values.at(place);
+    return character === undefined ? undefinedValue : string(character);
   }
 
   /** It sees what is known where it stands, not where it is called. */
@@ -335,12 +324,11 @@ export class TemplateInterpreter extends Interpreter {
     return this.#budget.made(super.evaluate(evaluated, environment));
   }
 
-  #callee({ callee: node, args }: CallNode, environment: Environment): Value {
+  #callee({ callee: node }: CallNode, environment: Environment): Value {
     if (node.type !== "MemberExpression") return this.evaluate(node, environment);
     const member = node as MemberNode;
     const object = this.evaluate(member.object, environment);
     const name = String(member.property.value);
-    this.#budget.expand(name, object, () => this.#values(args, environment));
     const method = !member.computed && isObject(object) ? object.builtins.get(name) : undefined;
     const evaluated: MemberNode = { ...member, object: known(object) };
     return method ?? this.evaluate(evaluated, environment);
@@ -362,10 +350,11 @@ export class TemplateInterpreter extends Interpreter {
     const { iterable } = node;
     const isFiltered = iterable.type === "SelectExpression";
     let items = this.evaluate(isFiltered ? iterable.lhs : iterable, environment);
+    // A loop without a body takes its time too.
+    if (isString(items)) this.#budget.step(items.value.length);
+    else this.#budget.skim(items);
     if (isUndefined(items)) items = new ArrayValue([]);
     else if (isString(items)) items = new ArrayValue(charactersOf(items.value));
-    // A loop without a body takes its time too.
-    if (isArray(items)) this.#budget.step(items.value.length);
     yield* runLoop({ node, iterable: items, environment, output }, this);
   }
 }

@@ -87,6 +87,11 @@ export function isObject(value: Value): value is Value & { value: Entries } {
   return value.type === "ObjectValue" || value.type === "KeywordArgumentsValue";
 }
 
+/** It is no mapping, though it holds what one holds. */
+export function isNamespace(value: Value): value is Value & { value: Entries } {
+  return value.type === "NamespaceValue";
+}
+
 export function isUndefined(value: Value): boolean {
   return value.type === "UndefinedValue";
 }

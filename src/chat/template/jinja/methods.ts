@@ -23,6 +23,7 @@ import {
   undefinedValue,
 } from "./library.ts";
 import type { BoundMethod, MethodOf } from "./types.ts";
+import { numberOf } from "./values.ts";
 
 /** @returns undefined where no value has such a method here */
 export function methodNamed(name: string): MethodOf | undefined {
@@ -47,6 +48,13 @@ function bound<T>(method: Method<T> | undefined, self: T): BoundMethod | undefin
 
 const stringMethods: Readonly<Record<string, Method<string>>> = {
   format: (self, args) => string(format(self, args)),
+  replace: (self, args) => {
+    const { places, named } = separate(args);
+    const [from, to, count] = [places[0], places[1], places[2] ?? named.get("count")];
+    if (from === undefined || to === undefined || !isString(from) || !isString(to))
+      throw new TypeError("replace takes two texts");
+    return string(replaceIn(self, from.value, to.value, count));
+  },
   strip: (self, [characters]) => string(strip(self, characters, "both")),
   lstrip: (self, [characters]) => string(strip(self, characters, "start")),
   rstrip: (self, [characters]) => string(strip(self, characters, "end")),
@@ -130,15 +138,31 @@ export function strip(
   characters: Value | undefined,
   side: "start" | "end" | "both",
 ): string {
-  const isStripped =
-    characters !== undefined && isString(characters)
-      ? (character: string) => characters.value.includes(character)
-      : isBlank;
+  const stripped =
+    characters !== undefined && isString(characters) ? new Set(characters.value) : null;
+  const isStripped = (character: string): boolean =>
+    stripped === null ? isBlank(character) : stripped.has(character);
   let start = 0;
   let end = text.length;
-  while (side !== "end" && start < end && isStripped(text.charAt(start))) start += 1;
-  while (side !== "start" && end > start && isStripped(text.charAt(end - 1))) end -= 1;
+  for (; side !== "end" && start < end; start += characterAt(text, start).length)
+    if (!isStripped(characterAt(text, start))) break;
+  for (let last; side !== "start" && start < end; end -= last.length) {
+    const isPair = end - start > 1 && text.codePointAt(end - 2)! > 0xff_ff;
+    last = text.slice(isPair ? end - 2 : end - 1, end);
+    if (!isStripped(last)) break;
+  }
   return text.slice(start, end);
+}
+
+function characterAt(text: string, at: number): string {
+  return String.fromCodePoint(text.codePointAt(at)!);
+}
+
+/** @param count of places, from the start; undefined, none or below 0: all */
+export function replaceIn(text: string, from: string, to: string, count?: Value): string {
+  const most = count === undefined || isMissing(count) ? -1 : numberOf(count);
+  let left = most < 0 ? Infinity : most;
+  return text.replaceAll(from === "" ? /(?:)/gu : from, (found) => (left-- > 0 ? to : found));
 }
 
 export function capitalize(text: string): string {
@@ -172,16 +196,18 @@ export function splitLines(text: string, keepsEnds: boolean): string[] {
 /** `{}` in order, `{0}` by place, `{name}` by keyword. */
 function format(pattern: string, args: Value[]): string {
   const { places, named } = separate(args);
+  const texts = places.map(textOf);
+  const byName = new Map([...named].map(([name, value]) => [String(name), textOf(value)]));
   let next = 0;
   return pattern.replaceAll(/\{\{|\}\}|\{(\w*)\}/gu, (match, key: string | undefined) => {
     if (key === undefined) return match.charAt(0);
-    if (key === "") return textAt(places[next++]);
-    return textAt(/^\d+$/u.test(key) ? places[Number(key)] : named.get(key));
+    if (key === "") return texts[next++] ?? "";
+    return (/^\d+$/u.test(key) ? texts[Number(key)] : byName.get(key)) ?? "";
   });
 }
 
 /** Arguments by place and by keyword. */
-function separate(args: Value[]): { places: Value[]; named: Entries } {
+export function separate(args: Value[]): { places: Value[]; named: Entries } {
   const last = args.at(-1);
   return last?.type === "KeywordArgumentsValue" && isObject(last)
     ? { places: args.slice(0, -1), named: last.value }

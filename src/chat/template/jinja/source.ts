@@ -3,9 +3,13 @@
  * `lstrip_blocks`): the library drops them within texts and strings, too, and knows neither `raw` nor `+`.
  */
 
+/** The library's reading takes the square of such a run. The longest in llama.cpp's templates has 45. */
+const maxBlanks = 500;
+
 /** The library's own whitespace control is left to it. */
 export function prepare(template: string): string {
   const source = template.replaceAll(/\r\n?/gu, "\n");
+  refuseBlanks(source);
   const openings = /\{[{%#]/gu;
   let written = "";
   for (let at = 0; ; openings.lastIndex = at) {
@@ -17,6 +21,16 @@ export function prepare(template: string): string {
     const keepsMargin = source.charAt(open + 1) === "{" || source.charAt(open + 2) === "+";
     written += (keepsMargin ? text : withoutMargin(text, at, source)) + tag.text;
     at = tag.end;
+  }
+}
+
+/** In its strings and comments too: the library looks for tags there. */
+function refuseBlanks(source: string): void {
+  let run = 0;
+  for (let at = 0; at < source.length; at++) {
+    run = source.charAt(at).trim() === "" ? run + 1 : 0;
+    if (run > maxBlanks)
+      throw new SyntaxError(`more than ${maxBlanks} blanks follow each other at ${at - run + 1}`);
   }
 }
 

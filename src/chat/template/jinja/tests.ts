@@ -50,9 +50,8 @@ const withoutArgument: Readonly<Record<string, Test>> = {
   filter: (value) => isString(value) && isFilter(value.value),
   test: (value) => isString(value) && find(value.value) !== undefined,
   number: (value) => value.type === "BooleanValue" || libraryTests.get("number")!(value),
-  // Without a letter, a text is of neither case.
-  lower: (value) => isOfCase(value, "toLowerCase"),
-  upper: (value) => isOfCase(value, "toUpperCase"),
+  lower: isLower,
+  upper: isUpper,
   // What is undefined can be iterated, and has nothing in it.
   iterable: (value) =>
     isUndefined(value) || isObject(value) || libraryTests.get("iterable")!(value),
@@ -77,6 +76,20 @@ export function testNamed(name: string): Test {
   return find(name) ?? none;
 }
 
+/** Whether the test, without arguments, reads all that its value holds; the others look at its type. */
+export function readsAll(test: Test): boolean {
+  return test === isLower || test === isUpper;
+}
+
+function isLower(value: Value): boolean {
+  return isOfCase(value, "toLowerCase");
+}
+
+function isUpper(value: Value): boolean {
+  return isOfCase(value, "toUpperCase");
+}
+
+/** Without a letter, a text is of neither case. */
 function isOfCase(value: Value, change: "toLowerCase" | "toUpperCase"): boolean {
   const text = textOf(value);
   return text === text[change]() && text.toLowerCase() !== text.toUpperCase();

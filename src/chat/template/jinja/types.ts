@@ -1,6 +1,6 @@
 /** Nodes of a template's syntax tree, as the library makes them, and what the names in them stand for. */
 
-import type { RenderBudget } from "./budget.ts";
+import type { ArgumentOf, RenderBudget } from "./budget.ts";
 import type { Call, Node, Value } from "./library.ts";
 
 export interface FilterNode extends Node {
@@ -79,16 +79,15 @@ export interface FilterCall {
   operand: Value;
   args: readonly Value[];
   named: ReadonlyMap<string, Value>;
-  /** By place or by name. */
-  argument(place: number, name: string): Value | undefined;
+  argument: ArgumentOf;
   /** Whether the argument is given and true. */
   isSet(place: number, name: string): boolean;
   /** What a test that is named as the template runs says of values. */
   test(name: string): (value: Value, args: readonly Value[]) => boolean;
   /** Another filter that is named so, for `map`. */
   filter(name: string): (operand: Value, args: Pick<FilterCall, "args" | "named">) => Value;
-  /** Work in proportion to what an argument says. */
-  step(count: number): void;
+  /** For work in proportion to what an argument says, or to values found within the operand. */
+  budget: RenderBudget;
 }
 
 /** @throws TypeError it cannot be applied to this value */

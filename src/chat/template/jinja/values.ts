@@ -41,8 +41,12 @@ export function equals(left: Value, right: Value): boolean {
   if (isNull(left) || isNull(right)) return left.type === right.type;
   const [a, b]: unknown[] = [left.value, right.value];
   if (typeof a === "boolean" || typeof b === "boolean")
-    return typeof a !== "string" && typeof b !== "string" && Number(a ?? NaN) === Number(b ?? NaN);
+    return isNumeric(left) && isNumeric(right) && Number(a) === Number(b);
   return a === b;
+}
+
+function isNumeric(value: Value): boolean {
+  return isNumber(value) || value.type === "BooleanValue";
 }
 
 /** What is undefined is in nothing, and nothing in it. */
@@ -77,10 +81,10 @@ export const operators: Readonly<Record<string, Operator>> = {
   "!=": (left, right, budget) => new BooleanValue(!areEqual(left, right, budget)),
   in: (left, right, budget) => new BooleanValue(isWithin(left, right, budget)),
   "not in": (left, right, budget) => new BooleanValue(!isWithin(left, right, budget)),
-  "<": (left, right) => new BooleanValue(order(left, right) < 0),
-  "<=": (left, right) => new BooleanValue(order(left, right) <= 0),
-  ">": (left, right) => new BooleanValue(order(left, right) > 0),
-  ">=": (left, right) => new BooleanValue(order(left, right) >= 0),
+  "<": (left, right, budget) => new BooleanValue(compare(left, right, budget) < 0),
+  "<=": (left, right, budget) => new BooleanValue(compare(left, right, budget) <= 0),
+  ">": (left, right, budget) => new BooleanValue(compare(left, right, budget) > 0),
+  ">=": (left, right, budget) => new BooleanValue(compare(left, right, budget) >= 0),
   "+": add,
   "-": (left, right) => calculate("-", left, right),
   "*": multiply,
@@ -91,12 +95,23 @@ export const operators: Readonly<Record<string, Operator>> = {
 };
 
 function areEqual(left: Value, right: Value, budget: RenderBudget): boolean {
-  budget.walk(left);
+  // What differs in its type, and texts of two lengths, are not read.
+  const areRead =
+    isString(left) && isString(right)
+      ? left.value.length === right.value.length
+      : (isArray(left) && isArray(right)) || (isObject(left) && isObject(right));
+  if (areRead) budget.walk(left);
   return equals(left, right);
 }
 
+function compare(left: Value, right: Value, budget: RenderBudget): number {
+  budget.skim(left);
+  return order(left, right);
+}
+
 function isWithin(value: Value, container: Value, budget: RenderBudget): boolean {
-  budget.walk(container);
+  if (isString(container) && isString(value)) budget.search(container.value, value.value);
+  else if (isArray(container)) budget.walk(container);
   return isIn(value, container);
 }
 
@@ -129,10 +144,16 @@ const results: Readonly<Record<string, (a: number, b: number) => number>> = {
   "*": (a, b) => a * b,
   "/": (a, b) => a / b,
   "//": (a, b) => Math.floor(a / b),
-  // With the sign of the divisor.
-  "%": (a, b) => ((a % b) + b) % b,
+  "%": remainder,
   "**": (a, b) => a ** b,
 };
+
+/** With the sign of the divisor. */
+function remainder(a: number, b: number): number {
+  const rest = a % b;
+  if (rest === 0) return b < 0 ? -0 : 0;
+  return rest < 0 === b < 0 ? rest : rest + b;
+}
 
 function calculate(operator: string, left: Value, right: Value): Value {
   const [a, b] = [numberOf(left), numberOf(right)];
