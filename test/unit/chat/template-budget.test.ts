@@ -103,7 +103,7 @@ const bombs: [string, string, string][] = [
   ["a long path", "{% set x = 'a.' * 100000 %}{{ range(1000) | map(attribute=x) | list }}", steps],
   ["a part in a text", `${halves}{{ (y ~ 'b') in x }}`, steps],
   ["is it in a text", `${halves}{{ (y ~ 'b') is in x }}`, steps],
-  ["where a part is", `${halves}{{ x.rfind('b' ~ y) }}`, steps],
+  ["where a part is", `${halves}{{ x.rfind(y ~ 'b') }}`, steps],
   ["how often", `${halves}{{ x.count(y ~ 'b') }}`, steps],
   ["split", `${halves}{{ x.split(sep=y ~ 'b') }}`, steps],
   ["replace of a part", `${halves}{{ x | replace(y ~ 'b', '') }}`, steps],
