@@ -30,7 +30,7 @@ enum class WaitReason : std::uint8_t {
     kPlace,   // as many sequences run as may
     kPrefix,  // the sequence `behind` is computing the beginning of its prompt
     kFile,    // a file with the beginning of its prompt is being read
-    kSlot,    // every slot is running or held
+    kSlot,    // every slot is running or held, or would be taken from one that comes back
     kMoves,   // this step has moved enough cells between slots, RAM and files
     kReader,  // its reader has stopped
     kCells,   // it ran, and others took its cells

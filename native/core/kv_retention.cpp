@@ -37,6 +37,35 @@ Promise KvRetention::lookup(std::span<const Token> prompt, Salt salt) const {
     return promise;
 }
 
+Stake KvRetention::at_stake(std::span<const Token> prompt, Salt salt) const {
+    const State& s = *state_;
+    if (s.has_free_slot()) return {};
+    const std::vector<std::int32_t> shared = s.match(prompt, salt);
+    const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
+    Stake best;
+    for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
+        const std::int32_t length = s.reusable(slot, shared, most);
+        if (length > best.positions) best = {slot, length};
+    }
+    if (best.positions < kWorthKeeping || !is_evictable(state(best.slot))) return {};
+    const bool stays = s.fits_in_ram(best.slot) || s.is_in_files(best.slot, best.positions) ||
+                       s.best_saved(shared, most).length >= best.positions;
+    return stays ? Stake{} : best;
+}
+
+std::int32_t KvRetention::rows_that_others_lose() const {
+    constexpr double kSeldom = 0.25;
+    const State& s = *state_;
+    if (s.return_rate < kSeldom || s.has_free_slot()) return 0;
+    const SlotId victim = s.choose_evictable(kNoSlot);
+    return victim == kNoSlot || s.fits_in_ram(victim) ? 0 : length(victim);
+}
+
+void KvRetention::await(const SlotSet& awaited) {
+    for (SlotId slot = 0; slot < state_->shape.slot_count; ++slot)
+        state_->at(slot).awaited = awaited.contains(slot);
+}
+
 std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Milliseconds now,
                                               Salt salt, bool kept) {
     State& s = *state_;

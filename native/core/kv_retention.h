@@ -60,6 +60,12 @@ struct Promise {
     SlotId provider = kNoSlot;  // of `promised`: a running slot if promised > resident
 };
 
+// What a prompt that waits may lose.
+struct Stake {
+    SlotId slot = kNoSlot;  // kNoSlot: nothing
+    std::int32_t positions = 0;
+};
+
 // What has left its slot for RAM.
 struct RamCounts {
     std::int64_t limit = 0;  // bytes
@@ -102,6 +108,16 @@ class KvRetention {
 
     // Looks only: changes nothing, evicts nothing.
     Promise lookup(std::span<const Token> prompt, Salt salt = 0) const;
+
+    // The leased or retained slot that alone has a beginning of the prompt, and would lose it to
+    // others: no slot is free, and RAM has no room for it. Looks only.
+    Stake at_stake(std::span<const Token> prompt, Salt salt = 0) const;
+    // What a prompt that takes a slot would cost another sequence that is likely to come back: rows
+    // that would have to be computed again. 0: a slot is free, RAM has room for them, or prompts
+    // seldom go on from earlier ones.
+    std::int32_t rows_that_others_lose() const;
+    // Prompts wait for what is in these slots: it is evicted after all else, until the next call.
+    void await(const SlotSet& awaited);
 
     // Gives a running slot for `prompt` (1 .. cells_per_sequence tokens) with the longest reusable
     // prefix in it. In this order:

@@ -21,7 +21,7 @@ SlotId KvRetention::State::choose_evictable(SlotId except, bool frees_cells) con
         if (frees_cells && !cells.reclaimable(slot)) continue;
         const std::int64_t length = cells.length(slot);
         candidates.push_back({.use = at(slot).use,
-                              .leased = at(slot).state == SlotState::kLeased,
+                              .leased = at(slot).state == SlotState::kLeased || at(slot).awaited,
                               .rows = length,
                               .room = frees_cells ? length : 1});
         ids.push_back(slot);

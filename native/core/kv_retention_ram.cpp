@@ -274,6 +274,8 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
         returned = id;
         longest = length;
     }
+    constexpr double kWeightOfNew = 1.0 / 8;
+    return_rate += kWeightOfNew * ((returned == kNoSlot ? 0.0 : 1.0) - return_rate);
     if (returned == kNoSlot) return {.last_used = now};
     const bool slot = returned < shape.slot_count;
     const Use before = slot ? at(returned).use : left_at(returned).use;

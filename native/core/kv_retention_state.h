@@ -35,6 +35,7 @@ struct KvRetention::State {
         std::vector<std::int32_t> marks = {};  // ascending: it will be forked at these lengths
         Milliseconds rests_since = 0;          // held, leased or retained since then
         bool kept = true;                      // see acquire
+        bool awaited = false;                  // by a prompt, see await
         std::int32_t filed = 0;     // a file has, or was refused, so many of its positions
         std::int32_t measured = 0;  // positions that take `saved_bytes` when they are saved
         std::size_t saved_bytes = 0;
@@ -84,6 +85,8 @@ struct KvRetention::State {
     std::int32_t reads = 0;               // under way or staged
     Milliseconds now = 0;
     Milliseconds usual_gap = 0;  // of all that came back, a moving average
+    // The share of prompts that went on from an earlier one, a moving average.
+    double return_rate = 0.0;
     std::int64_t evictions = 0;
     std::int64_t copies = 0;
     std::int64_t copied_bytes = 0;  // between slots: out of one and into another
@@ -97,6 +100,7 @@ struct KvRetention::State {
 
     // kv_retention_slots.cpp: cells, tree and backend together.
     SlotSet in_state(SlotState first, SlotState second) const;
+    bool has_free_slot() const { return !in_state(SlotState::kFree, SlotState::kFree).empty(); }
     void set_state(SlotId slot, SlotState state);
     void clear(SlotId slot);
     std::int32_t truncate(SlotId slot, std::int32_t length);

@@ -89,6 +89,9 @@ class Scheduler {
 
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
+    void save_what_waits();
+    void pass(std::size_t from, std::int32_t rows);
+    bool yields(Sequence& sequence, const Promise& promise, Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
     static SamplingParams sampling_of(Sequence& sequence);
     void give_begun(Sequence& sequence, Milliseconds now);
@@ -177,7 +180,8 @@ class Scheduler {
     std::vector<Guide*> guides_;     // whose masks the coming samples need
     EventBatch out_;
     EngineStats totals_;
-    Milliseconds now_ = 0;  // of the current step
+    bool one_yields_ = false;  // to others, in this step's admissions
+    Milliseconds now_ = 0;     // of the current step
 };
 
 }  // namespace fermata

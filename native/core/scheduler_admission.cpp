@@ -34,6 +34,7 @@ void Scheduler::expire_leases(Milliseconds now) {
 
 void Scheduler::admit(Milliseconds now) {
     std::deque<SequenceId> still_waiting;
+    one_yields_ = false;
     const bool others_wait = !running_.empty();
     const std::int64_t moved_before = retention_.moved_bytes();
     const auto moved_enough = [&] {
@@ -41,6 +42,7 @@ void Scheduler::admit(Milliseconds now) {
     };
     for (const SequenceId id : running_)
         age(*sequences_.at(id), now);
+    if (places_taken() < config_.parallel) save_what_waits();
     while (!waiting_.empty()) {
         const SequenceId id = waiting_.front();
         age(*sequences_.at(id), now);
@@ -60,6 +62,40 @@ void Scheduler::admit(Milliseconds now) {
     waiting_ = std::move(still_waiting);
     // The step takes long as it is.
     if (moved_enough()) decode_only_steps_ = std::max(decode_only_steps_, 1);
+}
+
+// What waiting prompts would lose to each other is evicted last. And who would lose most of its
+// prompt goes before those in front: before what was never admitted and has at least twice as many
+// rows to compute. Nobody is passed by more than were in front of it when it came, so it waits at
+// most about twice as long.
+void Scheduler::save_what_waits() {
+    SlotSet awaited;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+        const Sequence& sequence = *sequences_.at(waiting_[i]);
+        if (sequence.slot != kNoSlot) continue;
+        const Stake stake = retention_.at_stake(sequence.tokens, sequence.salt);
+        if (stake.slot == kNoSlot) continue;
+        awaited.add(stake.slot);
+        if (!sequence.admitted && stake.positions > sequence.size() / 2)
+            pass(i, sequence.size() - stake.positions);
+    }
+    retention_.await(awaited);
+}
+
+// Moves the waiting sequence, with so many rows to compute, as far to the front as it may.
+void Scheduler::pass(std::size_t from, std::int32_t rows) {
+    std::size_t to = from;
+    for (; to > 0; --to) {
+        Sequence& passed = *sequences_.at(waiting_[to - 1]);
+        if (passed.admitted || passed.lets_pass == 0) break;
+        const Promise promise = retention_.lookup(passed.tokens, passed.salt);
+        if (passed.size() - promise.promised < 2 * rows) break;
+        --passed.lets_pass;
+    }
+    const auto at = [this](std::size_t index) {
+        return waiting_.begin() + static_cast<std::ptrdiff_t>(index);
+    };
+    std::rotate(at(to), at(from), at(from + 1));
 }
 
 // Says why the sequence does not run, unless it was said.
@@ -106,6 +142,21 @@ void Scheduler::set_marks(Sequence& sequence, std::int32_t branch) {
     add(sequence.size() - 1);
 }
 
+// Who would have to be computed for the most part waits for what runs rather than take the cells of
+// one that is likely to come back, but not long: twice what these cells would take to compute. Then
+// it goes, and the next one in the queue begins to wait.
+bool Scheduler::yields(Sequence& sequence, const Promise& promise, Milliseconds now) {
+    constexpr double kPatienceForRows = 2.0;
+    if (places_taken() == 0 || sequence.admitted || 2 * promise.resident >= sequence.size())
+        return false;
+    const double others_ms = prefill_budget_.row_ms() * retention_.rows_that_others_lose();
+    if (others_ms <= 0.0) return false;
+    if (one_yields_) return true;
+    if (sequence.yields_since < 0) sequence.yields_since = now;
+    one_yields_ = static_cast<double>(now - sequence.yields_since) < kPatienceForRows * others_ms;
+    return one_yields_;
+}
+
 // false: it waits, and an event said why.
 bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     PrefixSource source = PrefixSource::kHold;
@@ -122,6 +173,10 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         }
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
             wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
+            return false;
+        }
+        if (yields(sequence, promise, now)) {
+            wait(sequence, WaitReason::kSlot);
             return false;
         }
         const auto place = [&] {

@@ -56,6 +56,7 @@ void Scheduler::submit(SubmitRequest request) {
         return;
     }
     added.prefill_end = added.size();
+    added.lets_pass = static_cast<std::int32_t>(waiting_.size() + running_.size());
     waiting_.push_back(added.id);
 }
 

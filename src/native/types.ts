@@ -144,8 +144,9 @@ export interface EngineUsage {
 
 /**
  * Why a sequence does not run. `place`: as many run as may. `prefix`: another one is computing the beginning of its
- * prompt. `file`: a file with it is being read. `slot`: every slot is running or held. `moves`: this step has moved enough
- * cells. `reader`: its reader has stopped. `cells`: it ran, and others took its cells.
+ * prompt. `file`: a file with it is being read. `slot`: every slot is running or held, or would be taken from one that is likely to
+ * come back. `moves`: this step has moved enough cells. `reader`: its reader has stopped. `cells`: it ran, and others took
+ * its cells.
  */
 export type WaitReason = "place" | "prefix" | "file" | "slot" | "moves" | "reader" | "cells";
 

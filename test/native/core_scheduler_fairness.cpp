@@ -171,3 +171,116 @@ TEST(a_step_that_moved_much_prefills_nothing_beside_others) {
 }
 
 TEST_MAIN()
+
+TEST(who_would_lose_its_cells_by_waiting_goes_first) {
+    for (const std::int64_t ram : {std::int64_t{0}, kPlenty}) {
+        World world(streams(2), {.parallel = 1, .step_token_budget = 64, .ram_limit = ram});
+        const SequenceId first = world.submit(words(1, 200), 10);
+        world.run();
+        const SequenceId running = world.submit(words(2, 200), 50);
+        world.step();
+        const SequenceId newcomer = world.submit(words(3, 200), 10);
+        const auto history =
+            joined(joined(words(1, 200), world.outcomes[first].sampled), words(4, 20));
+        const SequenceId returns = world.submit(history, 10);
+        while (!world.outcomes[returns].finished && !world.outcomes[newcomer].finished)
+            CHECK(world.step());
+        // With room in RAM nothing is lost, and who came first goes first.
+        CHECK_EQ(world.outcomes[returns].finished, ram == 0);
+        world.run();
+        CHECK(world.outcomes[running].finished);
+        CHECK(world.outcomes[returns].usage.cached_tokens >= 209);
+        CHECK_EQ(world.outcomes[returns].sampled, world.reference(history, 10));
+        CHECK_EQ(world.outcomes[newcomer].sampled, world.reference(words(3, 200), 10));
+    }
+}
+
+TEST(nobody_is_passed_by_more_than_were_in_front_of_it) {
+    World world(streams(8), {.parallel = 1, .step_token_budget = 64});
+    std::vector<std::vector<Token>> histories;
+    for (std::uint32_t i = 0; i < 7; ++i) {
+        const SequenceId id = world.submit(words(i, 200), 10);
+        world.run();
+        histories.push_back(
+            joined(joined(words(i, 200), world.outcomes[id].sampled), words(20 + i, 20)));
+    }
+    world.submit(words(7, 200), 50);
+    world.step();
+    std::vector<SequenceId> newcomers;
+    for (std::uint32_t i = 0; i < 2; ++i)
+        newcomers.push_back(world.submit(words(30 + i, 200), 10));
+    std::vector<SequenceId> back;
+    for (const auto& history : histories)
+        back.push_back(world.submit(history, 10));
+    // The first had one in front of it, the second two.
+    const std::vector<SequenceId> expected{back[0], newcomers[0], back[1], newcomers[1]};
+    std::vector<SequenceId> order;
+    while (order.size() < expected.size()) {
+        CHECK(world.step());
+        for (const auto& [id, outcome] : world.outcomes) {
+            if (outcome.finished && id >= newcomers[0] &&
+                std::ranges::find(order, id) == order.end())
+                order.push_back(id);
+        }
+    }
+    CHECK_EQ(order, expected);
+    world.run();
+    // Nor did those that had to wait lose anything to the newcomers.
+    for (const SequenceId id : back)
+        CHECK(world.outcomes[id].usage.cached_tokens >= 209);
+}
+
+TEST(a_newcomer_waits_a_little_rather_than_take_the_cells_of_one_that_comes_back) {
+    // Three conversations with slots of their own, which come back.
+    World world(streams(4), {.parallel = 2, .step_token_budget = 64});
+    std::vector<std::vector<Token>> histories;
+    const auto turn = [&world](std::vector<Token> prompt) {
+        const SequenceId id = world.submit(prompt, 10);
+        while (!world.outcomes[id].finished) {
+            CHECK(world.step());
+            world.now += 64;
+            world.scheduler.took(64);
+        }
+        return joined(std::move(prompt), world.outcomes[id].sampled);
+    };
+    for (std::uint32_t i = 0; i < 3; ++i)
+        histories.push_back(turn(words(i, 200)));
+    for (std::uint32_t i = 0; i < 3; ++i)
+        histories[i] = turn(joined(histories[i], words(10 + i, 64)));
+    const SequenceId running = world.submit(words(7, 100), 200);
+    world.step();
+    const SequenceId newcomer = world.submit(words(8, 200), 10);
+    world.step();
+    CHECK(world.outcomes[newcomer].places.back().kind == EventKind::kWaiting);
+    CHECK(world.outcomes[newcomer].places.back().wait == WaitReason::kSlot);
+    const SequenceId back = world.submit(joined(histories[0], words(20, 20)), 10);
+    world.step();
+    CHECK(world.outcomes[back].places.back().kind == EventKind::kAdmitted);
+    while (!world.outcomes[back].finished)
+        CHECK(world.step());
+    CHECK(!world.outcomes[running].finished);
+    CHECK(world.outcomes[newcomer].places.back().kind == EventKind::kWaiting);
+    // A row takes a millisecond at most, and the slot that it would take has fewer than 400.
+    world.now += 1'000;
+    world.step();
+    CHECK(world.outcomes[newcomer].places.back().kind == EventKind::kAdmitted);
+    world.run();
+    CHECK_EQ(world.outcomes[newcomer].sampled, world.reference(words(8, 200), 10));
+}
+
+TEST(where_nobody_comes_back_a_newcomer_does_not_wait) {
+    World world(streams(2), {.parallel = 2, .step_token_budget = 64});
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        world.submit(words(i, 200), 10);
+        for (int step = 0; step < 30; ++step) {
+            world.step();
+            world.now += 64;
+            world.scheduler.took(64);
+        }
+    }
+    world.submit(words(7, 100), 200);
+    world.step();
+    const SequenceId newcomer = world.submit(words(8, 200), 10);
+    world.step();
+    CHECK(world.outcomes[newcomer].places.back().kind == EventKind::kAdmitted);
+}
