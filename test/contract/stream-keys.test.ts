@@ -48,11 +48,16 @@ describe("a client that cannot send a header", () => {
     // The same owner as with the key.
     expect((await world.call("GET", `/api/conversations/${id}`, undefined, key)).status).toBe(200);
     const { host } = new URL(world.url);
-    const from = async (origin: string) =>
-      (await world.call("GET", "/api/conversations", undefined, { cookie, origin })).status;
+    const from = async (origin: string, site?: string) => {
+      const browser = { cookie, origin, ...(site !== undefined && { "sec-fetch-site": site }) };
+      return (await world.call("GET", "/api/conversations", undefined, browser)).status;
+    };
     expect(await from(`http://${host}`)).toBe(200);
     expect(await from("http://127.0.0.1:1")).toBe(401);
     expect(await from("null")).toBe(401);
+    // Behind a proxy that writes another host.
+    expect(await from("https://chat.example", "same-origin")).toBe(200);
+    expect(await from("https://chat.example", "same-site")).toBe(401);
     const gone = await world.call("DELETE", "/api/session", undefined, { cookie });
     expect(gone.headers.get("set-cookie")).toMatch(/^fermata_session=; Max-Age=0;/);
   });

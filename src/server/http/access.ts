@@ -86,10 +86,15 @@ function givenClaims(request: FastifyRequest, tokens: SealedTokens): TokenClaims
   return cookie === null ? null : tokens.open(cookie, "session");
 }
 
-/** Browsers send cookies of one host to all its ports: another program's page is no page of ours. */
+/**
+ * Browsers send cookies of one host to all its ports: another program's page is no page of ours. Behind a proxy the host
+ * may be another name than the page's.
+ */
 function isSameOrigin({ headers }: FastifyRequest): boolean {
-  const { origin, host } = headers;
-  return origin === undefined ? headers["sec-fetch-site"] !== "same-site" : isOf(origin, host);
+  const { origin, host, "sec-fetch-site": site } = headers;
+  // No page can forge it.
+  if (site === "same-origin") return true;
+  return origin === undefined ? site !== "same-site" : isOf(origin, host);
 }
 
 function cookieOf({ headers }: FastifyRequest): string | null {
