@@ -158,9 +158,9 @@ function readHeaders(headers: ConfigReader): Record<string, string> {
   return texts;
 }
 
-const oauthKeys = ["clientId", "clientSecret", "scope", "callbackPort"];
+const oauthKeys = ["clientId", "clientSecret", "scope", "issuer", "callbackPort"];
 /** Of other programs: the server says where its logins are. */
-const foreignOAuthKeys = ["authorizationUrl", "enabled", "issuer", "redirectUri", "tokenUrl"];
+const foreignOAuthKeys = ["authorizationUrl", "enabled", "redirectUri", "tokenUrl"];
 
 function readOAuth(oauth: ConfigReader): McpOAuth {
   oauth.knows(oauthKeys, foreignOAuthKeys);
@@ -170,6 +170,7 @@ function readOAuth(oauth: ConfigReader): McpOAuth {
     clientId: textOf("clientId"),
     clientSecret: textOf("clientSecret"),
     scope: textOf("scope"),
+    issuer: textOf("issuer"),
     callbackPort: oauth.has("callbackPort") ? oauth.number("callbackPort", 1, 65_535) : undefined,
   };
 }

@@ -20,9 +20,10 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
-import { clientMetadata, configuredClient, joinScopes, type OAuthServer } from "./mcp-oauth.ts";
+import { distrustOf, isPrivate, readable } from "./mcp-login-checks.ts";
+import { clientMetadata, configuredClient, joinScopes } from "./mcp-oauth.ts";
 import { McpSession } from "./mcp-session.ts";
-import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
+import type { McpAddress, McpServerConfig, OAuthServer } from "./mcp-settings.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 
 interface LoginOptions {
@@ -47,16 +48,20 @@ export async function login(
   { version, open, signal }: LoginOptions,
 ): Promise<void> {
   const { url, oauth } = server;
-  if (!isPrivate(new URL(url)))
+  if (!isPrivate(url, url))
     throw failed("the server's url must be https: a token would be readable on the way");
   const { resourceMetadataUrl, scope: demanded } = await demandOf(server, version, signal);
+  // Whoever reads it on the way could name an authorization server of their own.
+  if (resourceMetadataUrl !== undefined && !isPrivate(resourceMetadataUrl, url))
+    throw failed(readable("resource_metadata", resourceMetadataUrl));
   const found = await told(
     discoverOAuthServerInfo(url, {
       fetchFn: boundFetch,
       ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
     }),
   );
-  checkAddresses(found);
+  const distrust = distrustOf(server, found);
+  if (distrust !== null) throw failed(distrust);
   const callback = await Callback.listen(oauth?.callbackPort ?? 0, found);
   const lacking = credentials.find(url)?.lacking;
   try {
@@ -215,7 +220,6 @@ class PersonLogin implements OAuthClientProvider {
   }
 
   redirectToAuthorization(url: URL): void {
-    if (!isPrivate(url)) throw failed(`its login page is not https: ${plainText(url.origin, 200)}`);
     this.#given.open(url.href);
   }
 
@@ -289,8 +293,9 @@ class Callback {
       });
       response.end(`${text}\n`);
     };
-    const { pathname, searchParams } = new URL(path, this.url);
-    if (pathname !== callbackPath) return say(404, "Nothing is here.");
+    const url = URL.canParse(path, this.url) ? new URL(path, this.url) : null;
+    if (url?.pathname !== callbackPath) return say(404, "Nothing is here.");
+    const { searchParams } = url;
     // Any page may send a browser here: the login goes on.
     if (searchParams.get("state") !== this.state)
       return say(400, "This is not the login that was begun.");
@@ -325,30 +330,6 @@ function isRefusedScope(error: unknown): error is FermataError {
 function codeOf(error: unknown): string {
   const { errorCode } = (error ?? {}) as { errorCode?: unknown };
   return typeof errorCode === "string" ? errorCode : "";
-}
-
-/** @throws FermataError mcp_login_failed: what is sent to one of them could be read on the way */
-function checkAddresses({
-  authorizationServerUrl,
-  authorizationServerMetadata,
-}: OAuthServerInfo): void {
-  const { token_endpoint: token, registration_endpoint: registration } =
-    authorizationServerMetadata ?? {};
-  const addresses = [
-    ["authorization server", authorizationServerUrl],
-    ["token endpoint", token],
-    ["registration endpoint", registration],
-  ] as const;
-  for (const [what, address] of addresses) {
-    const url = address === undefined ? null : new URL(address);
-    if (url !== null && !isPrivate(url))
-      throw failed(`its ${what} is not https: ${plainText(url.origin, 200)}`);
-  }
-}
-
-/** Nobody reads it on the way. */
-function isPrivate({ protocol, hostname }: URL): boolean {
-  return protocol === "https:" || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
 async function told<Value>(work: Promise<Value>): Promise<Value> {

@@ -3,6 +3,7 @@
 import {
   extractWWWAuthenticateParams,
   type OAuthClientProvider,
+  type OAuthServerInfo,
 } from "@modelcontextprotocol/sdk/client/auth.js";
 import type {
   OAuthClientInformationMixed,
@@ -12,14 +13,9 @@ import type {
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
 import type { McpCredentials, McpLogin } from "./mcp-credentials.ts";
-import type { McpOAuth } from "./mcp-settings.ts";
+import { distrustOf, isSameIssuer } from "./mcp-login-checks.ts";
+import type { McpOAuth, OAuthServer } from "./mcp-settings.ts";
 import { plainText } from "./mcp-text.ts";
-
-export interface OAuthServer {
-  id: string;
-  url: string;
-  oauth?: McpOAuth | undefined;
-}
 
 /** A client whom the operator registered is not registered again. */
 export function configuredClient(oauth: McpOAuth = {}): OAuthClientInformationMixed | undefined {
@@ -121,6 +117,16 @@ export class StoredLogin implements OAuthClientProvider {
   /** It is asked for first: without a login nothing is looked up and no client is registered. */
   discoveryState(): undefined {
     if (this.#login?.tokens === undefined) throw needsLogin(this.#server.id);
+  }
+
+  /** It is found anew before tokens are refreshed: the login was at the one that was found then. */
+  saveDiscoveryState(found: OAuthServerInfo): void {
+    const { client, tokens } = this.#login ?? {};
+    const issuer = tokens?.issuer ?? client?.issuer;
+    if (issuer !== undefined && !isSameIssuer(issuer, found.authorizationServerUrl))
+      throw needsLogin(this.#server.id);
+    const distrust = distrustOf(this.#server, found);
+    if (distrust !== null) throw new FermataError("mcp_start_failed", distrust);
   }
 
   clientInformation(): OAuthClientInformationMixed | undefined {

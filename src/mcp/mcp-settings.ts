@@ -22,12 +22,21 @@ export interface McpAddress {
   oauth?: McpOAuth | undefined;
 }
 
+/** What a login is at. */
+export interface OAuthServer {
+  id: string;
+  url: string;
+  oauth?: McpOAuth | undefined;
+}
+
 /** Of a login at the server, where its own words are not enough. */
 export interface McpOAuth {
   /** Of a client that is registered already. Default: each login registers one. */
   clientId?: string | undefined;
   clientSecret?: string | undefined;
   scope?: string | undefined;
+  /** As the authorization server calls itself. Default: by the address that the MCP server names. */
+  issuer?: string | undefined;
   /** Of the callback, if the registered client has one. Default: any. */
   callbackPort?: number | undefined;
 }

@@ -8,6 +8,8 @@ export interface LoginServer {
   url: string;
   /** The scope that somebody needs for a method, or for a tool by its name. Not there: anybody may. */
   needs: Record<string, string>;
+  /** What it adds to its demand for a login. */
+  demand: string;
   /** It does not tell where one logs in. */
   isSilent: boolean;
   /** Of the authorization server, beside what every one has. */
@@ -36,6 +38,7 @@ export async function startLoginServer(): Promise<LoginServer> {
   const self: LoginServer = {
     url: `${origin}/mcp`,
     needs: {},
+    demand: "",
     isSilent: false,
     metadata: {},
     resource: {},
@@ -92,7 +95,8 @@ export async function startLoginServer(): Promise<LoginServer> {
       case "/token": {
         const given = new URLSearchParams(text);
         self.seen.token.push(given);
-        const tokens = { access_token: given.get("code"), refresh_token: "again" };
+        const code = given.get("code") ?? tokenOf("see");
+        const tokens = { access_token: code, refresh_token: "again" };
         return json(response, { ...tokens, token_type: "Bearer", expires_in: 3600 });
       }
       case "/mcp":
@@ -107,11 +111,12 @@ export async function startLoginServer(): Promise<LoginServer> {
     if (unanswered !== undefined) return unanswered();
     const need = self.needs[method] ?? self.needs[params?.name];
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
-    const has = token === undefined ? [] : scopesOf(token);
+    const isKnown = token !== undefined && token !== "ended";
+    const has = isKnown ? scopesOf(token) : [];
     if (need !== undefined && !need.split(" ").every((scope) => has.includes(scope))) {
-      const error = token === undefined ? "" : ', error="insufficient_scope"';
-      response.setHeader("www-authenticate", `Bearer scope="${need}"${error}`);
-      return void response.writeHead(token === undefined ? 401 : 403).end();
+      const error = isKnown ? ', error="insufficient_scope"' : "";
+      response.setHeader("www-authenticate", `Bearer scope="${need}"${error}${self.demand}`);
+      return void response.writeHead(isKnown ? 403 : 401).end();
     }
     if (id === undefined) return void response.writeHead(202).end();
     json(response, { jsonrpc: "2.0", id, result: resultOf(method, params) });

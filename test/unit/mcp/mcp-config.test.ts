@@ -15,6 +15,19 @@ import {
   unusedPatterns,
 } from "../../../src/mcp/mcp-rules.ts";
 
+test("what is said of a login", () => {
+  const oauth = { clientId: "it", clientSecret: "secret", scope: "see", callbackPort: 8123 };
+  const url = "https://hub.example/mcp";
+  const read = (given: object) =>
+    parseMcpConfig({ mcpServers: { hub: { url, oauth: given } } }, "mcp.json")[0];
+  const issuer = "https://login.example";
+  expect(read({ ...oauth, issuer, tokenUrl: "of others" })).toMatchObject({
+    oauth: { ...oauth, issuer },
+  });
+  expect(() => read({ issuer: 1 })).toThrow("issuer");
+  expect(() => read({ isuer: issuer })).toThrow("isuer");
+});
+
 test("the form that other hosts use", () => {
   const json = {
     mcpServers: {
