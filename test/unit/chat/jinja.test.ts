@@ -65,6 +65,44 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
     ["{{ object | tojson }} {{ s | tojson }}", '{"a": 1, "items": "mine", "b": [2]} "it\'s"'],
     // What jinja2 3.1.6 writes.
     [
+      "{% set a = 5 %}{% with a = 1, b = a %}{{ a }}{{ b }}{% set a = 2 %}{% set c = 3 %}{% endwith %}{{ a }}{{ c }}",
+      "155",
+    ],
+    [
+      "{% for x in [1, 2, 3] %}{% with y = x %}{% if y == 2 %}{% break %}{% endif %}{{ y }}{{ loop.index }}{% endwith %}{% endfor %}{% with %}x{% endwith %}",
+      "11x",
+    ],
+    [
+      "{% macro f() %}{% with a = 1 %}{{ varargs[0] }}{{ kwargs }}{% endwith %}{% endmacro %}{{ f(1, z=2) }}",
+      "1{'z': 2}",
+    ],
+    [
+      "{% for x in [1, 1, 2] %}{{ loop.changed(x) }}{{ loop.changed(x, 1) }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
+      "TrueTrue10TrueTrue10TrueTrue10",
+    ],
+    ["{% for x in [1, 1, 2] %}{% if loop.changed(x) %}{{ x }}{% endif %}{% endfor %}", "12"],
+    [
+      "{% for g, l in [{'k': 'b'}, {'k': 'A'}, {'k': 'a'}] | groupby('k') %}{{ g }}{{ l | length }}{% endfor %}{% for g in [{'k': 2}, {}] | groupby('k', default=1) %}{{ g.grouper }}{{ g.list }}{{ g[0] }}{% endfor %}",
+      "A2b11[{}]12[{'k': 2}]2",
+    ],
+    [
+      "{{ 2.5 | round }}{{ 3.5 | round }}{{ -2.5 | round }}{{ 0.125 | round(2) }}{{ 2.675 | round(2) }}{{ 1.005 | round(2) }}{{ 12345.6789 | round(-2) }}",
+      "2.04.0-2.00.122.671.012300.0",
+    ],
+    [
+      "{{ 3 | round }}{{ 25 | round(-1) }}{{ 15 | round(-1) }}{{ 6 | round(-3) }}{{ 99.5 | round }}{{ 42.55 | round(1, 'floor') }}{{ 3 | round(0, 'ceil') }}{{ 42.6 | round(method='floor') | int }}",
+      "320200100.042.53.042",
+    ],
+    [
+      "{{ 'abcabc'.find('a', 1) }}{{ 'abcabc'.rfind('b', 0, 4) }}{{ 'abcabc'.count('a', 1) }}{{ 'abc'.startswith('b', 1) }}{{ 'abc'.endswith(('x', 'b'), 0, -1) }}{{ 'a😀b😀'.find('😀', 2) }}{{ 'abc'.find('a', 1) }}",
+      "311TrueTrue3-1",
+    ],
+    [
+      "{{ object.get(missing, 1) }}{{ object.get(none, 2) }}{{ object.get(3, 4) }}{{ {'get': 1}.get('get') }}{{ {i: 'x', 'y': 2} }}{{ list[missing] is defined }}{{ list[none] is defined }}",
+      "1241{3: 'x', 'y': 2}FalseFalse",
+    ],
+    ["{% set l = [1, 2, 3] %}{{ 0 < l.pop() < 5 }}{{ l }}", "True[1, 2]"],
+    [
       "{{ 'a b c'.rsplit(' ', 1) }}{{ ' a  b c '.rsplit(none, 1) }}{{ 'aXXbXXXc'.rsplit('XX', maxsplit=1) }}{{ ''.rsplit() }}",
       "['a b', 'c'][' a  b', 'c']['aXXbX', 'c'][]",
     ],
@@ -261,6 +299,14 @@ describe("JinjaTemplate names what is missing", () => {
     ["{{ 'x' is frobnicated(1) }}", /frobnicated/u],
     ["{{ 'x' is gt(1) }}", /StringValue and IntegerValue have no order/u],
     ["{{ [1] | slice(100000000) }}", /too many steps/u],
+    ["{% for x in [1] %}{{ loop.cycle() }}{% endfor %}", /loop\.cycle takes at least one value/u],
+    ["{{ {}.get() }}", /get takes a key/u],
+    ["{{ 'x'.startswith(1) }}", /startswith and endswith take a text/u],
+    ["{{ {[1]: 2} }}", /a key is a text or a number, not ArrayValue/u],
+    ["{{ 1 | round(0, 'up') }}", /round takes "common", "ceil" or "floor" as method/u],
+    ["{{ 1 | round(0.5) }}", /round takes a whole number of digits/u],
+    ["{{ [{}] | groupby }}", /groupby takes an attribute/u],
+    ["{% with 1 %}{% endwith %}", /with takes names and their values/u],
     ["{{ 'x' + [1] }}", /cannot add ArrayValue to a string/u],
   ])("%s", (source, message) => {
     expect(() => render(source, { messages: [] })).toThrow(message);

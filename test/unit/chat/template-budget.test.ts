@@ -106,6 +106,33 @@ const bombs: [string, string, string][] = [
   ["where a part is", `${halves}{{ x.rfind(y ~ 'b') }}`, steps],
   ["how often", `${halves}{{ x.count(y ~ 'b') }}`, steps],
   ["split", `${halves}{{ x.split(sep=y ~ 'b') }}`, steps],
+  [
+    "an object's long keys, as JSON",
+    "{% set x = 'a' * 1000000 %}{{ ([{x: 1}] * 3000) | tojson }}",
+    steps,
+  ],
+  ["as text", "{% set x = 'a' * 1000000 %}{{ [{x: 1}] * 3000 }}", steps],
+  ["compared", inLoop("{{ o == o }}").replace("{% for", "{% set o = {x: 1} %}{% for"), steps],
+  [
+    "in an order",
+    inLoop("{{ o.dictsort() }}").replace("{% for", "{% set o = {x: 1} %}{% for"),
+    steps,
+  ],
+  [
+    "macros in a loop",
+    `{% for i in range(1000) %}{% macro f() %}${"{{ a }}".repeat(2000)}{% endmacro %}{% endfor %}`,
+    steps,
+  ],
+  [
+    "calls with a block in a loop",
+    `{% macro f() %}{% endmacro %}{% for i in range(1000) %}{% call f() %}${"{{ a }}".repeat(2000)}{% endcall %}{% endfor %}`,
+    steps,
+  ],
+  [
+    "a list of arguments in a loop",
+    "{% macro f() %}{{ varargs[0] }}{% endmacro %}{% set l = [0] * 10000 %}{% for i in range(100) %}{{ f(*l) }}{% endfor %}",
+    steps,
+  ],
   ["replace of a part", `${halves}{{ x | replace(y ~ 'b', '') }}`, steps],
 ];
 

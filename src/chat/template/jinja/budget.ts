@@ -56,6 +56,9 @@ const spreaders = setOf("batch list map max min reject reverse select slice sort
 /** Those that search a text for their first argument. */
 const searchers = setOf("count find partition replace rfind rpartition rsplit split");
 
+const wordStarts = /(?<!\S)\S/gu;
+const lineEnds = /[\p{Zl}\p{Zp}]|(?!\t)\p{Cc}/gu;
+
 /** A filter's or method's argument, by place or by name. */
 export type ArgumentOf = (place: number, name: string) => Value | undefined;
 
@@ -113,7 +116,10 @@ export class RenderBudget {
     this.write(margin);
     if (isArray(value)) for (const item of value.value) this.walk(item, width, margin + width);
     else if (isObject(value) || isNamespace(value))
-      for (const item of value.value.values()) this.walk(item, width, margin + width);
+      for (const [key, item] of value.value) {
+        this.step(String(key).length >> readBits);
+        this.walk(item, width, margin + width);
+      }
   }
 
   /** A text is about to be searched for a part of it. @throws as `step` */
@@ -145,6 +151,14 @@ export class RenderBudget {
     if (text !== null && searchers.has(name) && first !== undefined)
       this.search(text, textOf(first));
     switch (name) {
+      case "split":
+      case "rsplit":
+        if (text === null) return;
+        if (first === undefined || isMissing(first)) return this.step(countOf(wordStarts, text));
+        return this.step(placesOf(textOf(first), text));
+      case "splitlines":
+        if (text !== null) this.step(countOf(lineEnds, text));
+        return;
       case "tojson":
         for (const separator of listed(argument(2, "separators"))) widthOf(name, separator);
         return this.walk(operand, widthOf(name, argument(1, "indent")));
@@ -189,8 +203,19 @@ function widthOf(name: string, value: Value | undefined): number {
   return Math.max(0, width);
 }
 
+/** One more than it occurs. */
 function placesOf(part: string, text: string): number {
-  return text.split(part).length;
+  let count = 1;
+  const next = Math.max(1, part.length);
+  for (let at = text.indexOf(part); at >= 0 && at < text.length; at = text.indexOf(part, at + next))
+    count += 1;
+  return count;
+}
+
+function countOf(characters: RegExp, text: string): number {
+  let count = 0;
+  for (characters.lastIndex = 0; characters.test(text);) count += 1;
+  return count;
 }
 
 function sizeOf(root: unknown): { values: number; characters: number } {

@@ -1,6 +1,7 @@
 /** `{% for %}` by the library's rules, in parts: a conversation's messages are one loop. */
 
 import type { Parts } from "../../../parts.ts";
+import type { RenderBudget } from "./budget.ts";
 import {
   type Environment as Scope,
   type Node,
@@ -16,9 +17,11 @@ import {
   isObject,
   isTrue,
   keysOf,
+  toValue,
   undefinedValue,
 } from "./library.ts";
 import type { ForNode, TargetNode } from "./types.ts";
+import { areEqual } from "./values.ts";
 
 /** What was written so far. */
 export interface Output {
@@ -36,11 +39,12 @@ interface Loop {
   iterable: Value;
   environment: Scope;
   output: Output;
+  budget: RenderBudget;
 }
 
 /** What an iteration wrote before it was left stays. */
 export function* runLoop(
-  { node, iterable, environment, output }: Loop,
+  { node, iterable, environment, output, budget }: Loop,
   evaluator: Evaluator,
 ): Parts<void> {
   const items: Value[] = [];
@@ -50,10 +54,11 @@ export function* runLoop(
   }
   // As Jinja counts, an iteration that was left is none.
   let hasRun = false;
+  const changed = changes(budget);
   for (const [index, item] of items.entries()) {
     // What an iteration sets, the next one does not know.
     const scope = new Environment(environment);
-    scope.setVariable("loop", loopVariable(items, index));
+    scope.setVariable("loop", loopVariable(items, index, changed));
     assign(node.loopvar, item, scope);
     try {
       yield* evaluator.write(node.body, scope, output);
@@ -92,7 +97,23 @@ function assign({ type, value: names }: TargetNode, item: Value, scope: Scope): 
   else for (const [index, name] of names.entries()) assign(name, item.value[index]!, scope);
 }
 
-function loopVariable(items: readonly Value[], index: number): Value {
+/** Whether it is called with other values than the last time. */
+function changes(budget: RenderBudget): Value {
+  let last: Value | undefined;
+  return new FunctionValue((args) => {
+    const given = new ArrayValue(args);
+    const isSame = last !== undefined && areEqual(last, given, budget);
+    last = given;
+    return new BooleanValue(!isSame);
+  });
+}
+
+function cycle(args: readonly Value[], index: number): Value {
+  if (args.length === 0) throw new TypeError("loop.cycle takes at least one value");
+  return args[index % args.length]!;
+}
+
+function loopVariable(items: readonly Value[], index: number, changed: Value): Value {
   const { length } = items;
   return new ObjectValue(
     new Map<string, Value>([
@@ -105,7 +126,11 @@ function loopVariable(items: readonly Value[], index: number): Value {
       ["length", new IntegerValue(length)],
       ["previtem", items[index - 1] ?? undefinedValue],
       ["nextitem", items[index + 1] ?? undefinedValue],
-      ["cycle", new FunctionValue((args) => args[index % args.length]!)],
+      // Only recursive loops, which are not known here, are deeper.
+      ["depth", new IntegerValue(1)],
+      ["depth0", new IntegerValue(0)],
+      ["changed", changed],
+      ["cycle", new FunctionValue((args) => cycle(args, index))],
     ]),
   );
 }
@@ -122,10 +147,9 @@ const [Break, Continue] = ["Break", "Continue"].map((type) => {
 
 /** A list's value, made of JavaScript's values in parts. */
 export function* listOf(values: readonly unknown[]): Parts<Value> {
-  const scope = new Environment();
   const items: Value[] = [];
-  for (const [index, value] of values.entries()) {
-    items.push(scope.set(String(index), value));
+  for (const value of values) {
+    items.push(toValue(value));
     yield;
   }
   return new ArrayValue(items);

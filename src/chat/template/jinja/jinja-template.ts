@@ -5,13 +5,14 @@
  * Why both: of llama.cpp's 70 templates, the library alone (0.5.11, the newest) renders 42 as llama.cpp does for all
  * requests and fails in 179 of 1,096 renderings; with these rules it is 60 and none, and each difference has its reason
  * (docs/templates.md). nunjucks 3.2.4 parses 20 of the 70 and renders none right for all requests: its language is not
- * Python's. minja is C++ and lives in llama.cpp's tree, outside of its library. The library has no hooks, so two of its
+ * Python's. minja is C++ and lives in llama.cpp's tree, outside of its library. The library has no hooks, so three of its
  * private methods are replaced on the instance: package.json pins its exact version, and a test renders all templates.
  */
 
 import {
   type Call,
   type Entries,
+  type Internals,
   type Node,
   type Value,
   ArrayValue,
@@ -19,6 +20,7 @@ import {
   Environment,
   FunctionValue,
   Interpreter,
+  ObjectValue,
   isFunction,
   isNull,
   isNumber,
@@ -29,6 +31,7 @@ import {
   lookUp,
   parse,
   string,
+  toValue,
   tokenize,
   undefinedValue,
 } from "./library.ts";
@@ -36,11 +39,11 @@ import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
 import { functionsWithin } from "./functions.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
-import { charactersOf, methodNamed, numberedObject, separate } from "./methods.ts";
-import { filterMeaning, resolveNames } from "./names.ts";
+import { charactersOf, methodNamed, numberedObject, objectMethod, separate } from "./methods.ts";
+import { filterMeaning, known, resolveNames, sizeOf, spell } from "./names.ts";
 import { prepare } from "./source.ts";
-import { readsAll, testNamed, withTestCalls } from "./tests.ts";
-import { withChains, withTuples } from "./tokens.ts";
+import { holds, testNamed, withTestCalls } from "./tests.ts";
+import { withChains, withBlocks, withTuples } from "./tokens.ts";
 import type {
   BinaryNode,
   CallNode,
@@ -52,8 +55,8 @@ import type {
   KnownNode,
   MemberNode,
   NamedNode,
-  Test,
   TestNode,
+  WithNode,
 } from "./types.ts";
 
 /** The longest of llama.cpp's has 30,000 characters. */
@@ -67,7 +70,9 @@ export class JinjaTemplate {
     if (source.length > maxSource)
       throw new TypeError(`it has ${source.length} characters, and at most ${maxSource} are read`);
     try {
-      this.#program = parse(withTestCalls(withChains(withTuples(tokenize(prepare(source))))));
+      this.#program = parse(
+        withBlocks(withTestCalls(withChains(withTuples(tokenize(prepare(source)))))),
+      );
     } catch (cause) {
       // The library reads on behind the last token.
       if (!(cause instanceof TypeError)) throw cause;
@@ -95,16 +100,11 @@ export class JinjaTemplate {
       // The language's own names cannot be given away.
       if (value === undefined || name === "namespace") continue;
       if (Array.isArray(value)) environment.setVariable(name, yield* listOf(value));
-      else environment.set(name, value);
+      else environment.setVariable(name, toValue(value));
     }
     const { body } = this.#program as Node & { body: Node[] };
     return yield* new TemplateInterpreter(environment, budget).block(body, environment);
   }
-}
-
-interface Internals {
-  evaluateBlock(statements: Node[], environment: Environment): Value;
-  applyFilter(operand: Value, filter: FilterNode, environment: Environment): Value;
 }
 
 export class TemplateInterpreter extends Interpreter {
@@ -112,12 +112,23 @@ export class TemplateInterpreter extends Interpreter {
   /** Of the text that was looked into last: a template may go through them one by one. */
   #characters: { text: Value; values: readonly string[] } = { text: undefinedValue, values: [] };
 
+  /** Of macros: how many nodes they have. */
+  readonly #sizes = new Map<Node, number>();
+
   constructor(environment: Environment, budget: RenderBudget) {
     super(environment);
     this.#budget = budget;
     const internals = this as unknown as Internals;
     internals.evaluateBlock = (statements, scope) => string(finish(this.block(statements, scope)));
-    internals.applyFilter = (operand, node, scope) => this.#filter(operand, node, scope);
+    internals.applyFilter = (operand, node, scope) =>
+      this.#filter(operand, node as FilterNode, scope);
+    const evaluateArguments = internals.evaluateArguments.bind(this);
+    internals.evaluateArguments = (args, scope) => {
+      const given = evaluateArguments(args, scope);
+      // `*list` and `**object` are as many as these hold.
+      budget.step(given[0].length + given[1].size);
+      return given;
+    };
   }
 
   /** @throws TypeError the template asks for what is not there, or for more than its budget */
@@ -142,6 +153,9 @@ export class TemplateInterpreter extends Interpreter {
         return this.#test(node as TestNode, environment);
       case "Macro":
         return this.#macro(node as Node & { name: NamedNode }, environment);
+      case "CallStatement":
+        this.#search(node);
+        return super.evaluate(node, environment);
       case "For":
         return string(finish(this.block([node], environment)));
       default:
@@ -158,11 +172,13 @@ export class TemplateInterpreter extends Interpreter {
 
   *write(statements: Node[], environment: Environment, output: Output): Parts<void> {
     for (const statement of statements) {
-      if (statement.type === "For" || statement.type === "If") {
+      const { type } = statement;
+      if (type === "For" || type === "If" || type === "With") {
         this.#budget.step();
         const before = output.text.length;
-        if (statement.type === "For") yield* this.#for(statement as ForNode, environment, output);
-        else yield* this.#if(statement as IfNode, environment, output);
+        if (type === "For") yield* this.#for(statement as ForNode, environment, output);
+        else if (type === "If") yield* this.#if(statement as IfNode, environment, output);
+        else yield* this.#with(statement as WithNode, environment, output);
         this.#budget.write(output.text.length - before);
         continue;
       }
@@ -174,6 +190,14 @@ export class TemplateInterpreter extends Interpreter {
   *#if(node: IfNode, environment: Environment, output: Output): Parts<void> {
     const isMet = isTrue(this.evaluate(node.test, environment));
     yield* this.write(isMet ? node.body : node.alternate, environment, output);
+  }
+
+  /** No value knows the names of the others. */
+  *#with({ values, body }: WithNode, environment: Environment, output: Output): Parts<void> {
+    const scope = new Environment(environment);
+    for (const { key, value } of values)
+      scope.setVariable(key.value, this.evaluate(value, environment));
+    yield* this.write(body, scope, output);
   }
 
   #filter(operand: Value, node: FilterNode, environment: Environment): Value {
@@ -192,7 +216,7 @@ export class TemplateInterpreter extends Interpreter {
     { operand, args, named }: Pick<FilterCall, "operand" | "args" | "named">,
   ): Value {
     if (asks !== undefined)
-      return new BooleanValue(this.#holds(asks.test, operand, args) !== asks.negate);
+      return new BooleanValue(holds(asks.test, operand, args, this.#budget) !== asks.negate);
     const argument: FilterCall["argument"] = (place, key) => args[place] ?? named.get(key);
     this.#budget.expand(name, operand, [...args, ...named.values()], argument);
     const made = filter({
@@ -203,7 +227,7 @@ export class TemplateInterpreter extends Interpreter {
       isSet: (place, key) => isTrue(argument(place, key) ?? undefinedValue),
       test: (wanted) => {
         const test = testNamed(wanted);
-        return (value, others) => this.#holds(test, value, others);
+        return (value, others) => holds(test, value, others, this.#budget);
       },
       filter: (wanted) => {
         const means = filterMeaning(wanted);
@@ -214,15 +238,6 @@ export class TemplateInterpreter extends Interpreter {
     return this.#budget.made(made);
   }
 
-  #holds(test: Test, value: Value, args: readonly Value[]): boolean {
-    if (args.length > 0 || readsAll(test)) this.#budget.walk(value);
-    for (const arg of args) {
-      this.#budget.walk(arg);
-      if (isString(arg) && isString(value)) this.#budget.search(arg.value, value.value);
-    }
-    return test(value, args);
-  }
-
   #values(args: readonly Node[], environment: Environment): Value[] {
     return args.map((arg) => {
       const { value } = arg as Node & { value?: Node };
@@ -231,18 +246,28 @@ export class TemplateInterpreter extends Interpreter {
   }
 
   #binary(node: BinaryNode, environment: Environment): Value {
-    const { operate } = node;
-    if (operate === undefined) return super.evaluate(node, environment);
-    const { isChained } = node.operator;
-    const first = this.evaluate(node.left, environment);
-    if (isChained && !isTrue(first)) return first;
-    const left = isChained ? this.evaluate((node.left as BinaryNode).right, environment) : first;
-    return operate(left, this.evaluate(node.right, environment), this.#budget);
+    const isOwn = node.operate !== undefined;
+    return isOwn ? this.#comparison(node, environment).holds : super.evaluate(node, environment);
+  }
+
+  /** What stands between two operators of a chain is evaluated once. */
+  #comparison(
+    { left, right, operator, operate }: BinaryNode,
+    environment: Environment,
+  ): { holds: Value; last: Value } {
+    let first: Value;
+    if (operator.isChained) {
+      const before = this.#comparison(left as BinaryNode, environment);
+      if (!isTrue(before.holds)) return before;
+      first = before.last;
+    } else first = this.evaluate(left, environment);
+    const last = this.evaluate(right, environment);
+    return { holds: operate!(first, last, this.#budget), last };
   }
 
   #test({ operand, asks, negate }: TestNode, environment: Environment): Value {
     const value = this.evaluate(operand, environment);
-    return new BooleanValue(this.#holds(asks, value, []) !== negate);
+    return new BooleanValue(holds(asks, value, [], this.#budget) !== negate);
   }
 
   #member(node: MemberNode, environment: Environment): Value {
@@ -265,7 +290,7 @@ export class TemplateInterpreter extends Interpreter {
       return object.value.get(property.value as number) ?? undefinedValue;
     } else if (isString(object) && isNumber(property)) {
       return this.#characterAt(object, property.value);
-    }
+    } else if (property.type !== "IntegerValue") return undefinedValue;
     const own = isObject(object) ? object.value.get(String(property.value)) : undefined;
     if (own !== undefined) return own;
     const evaluated: MemberNode = {
@@ -275,7 +300,7 @@ export class TemplateInterpreter extends Interpreter {
       property: known(property),
     };
     const found = super.evaluate(evaluated, environment);
-    const isMethod = isString(object) && isString(property) && isFunction(found);
+    const isMethod = isString(property) && isFunction(found);
     return isMethod ? this.#charged(found, object, property.value) : found;
   }
 
@@ -286,6 +311,7 @@ export class TemplateInterpreter extends Interpreter {
       const given = [...places, ...named.values()];
       const argument: FilterCall["argument"] = (place, key) => places[place] ?? named.get(key);
       if (isString(object)) this.#budget.expand(name, object, given, argument);
+      else if (name === "dictsort") this.#budget.walk(object);
       else for (const value of given) this.#budget.skim(value);
       return method.value(args, scope);
     };
@@ -301,9 +327,17 @@ export class TemplateInterpreter extends Interpreter {
     return character === undefined ? undefinedValue : string(character);
   }
 
+  /** The library looks for `varargs` and `kwargs` in all of a macro, each time that the macro is declared. */
+  #search(macro: Node): void {
+    const size = this.#sizes.get(macro) ?? sizeOf(macro);
+    this.#sizes.set(macro, size);
+    this.#budget.step(size >> 3);
+  }
+
   /** It sees what is known where it stands, not where it is called. */
   #macro(node: Node & { name: NamedNode }, environment: Environment): Value {
     const { value: name } = node.name;
+    this.#search(node);
     const nothing = super.evaluate(node, environment);
     const macro = lookUp(name, environment) as Value & { value: Call };
     const call: Call = (args, scope) => {
@@ -329,20 +363,22 @@ export class TemplateInterpreter extends Interpreter {
     const member = node as MemberNode;
     const object = this.evaluate(member.object, environment);
     const name = String(member.property.value);
-    const method = !member.computed && isObject(object) ? object.builtins.get(name) : undefined;
+    const method = !member.computed && isObject(object) ? objectMethod(object, name) : undefined;
+    if (method !== undefined && isFunction(method)) return this.#charged(method, object, name);
     const evaluated: MemberNode = { ...member, object: known(object) };
-    return method ?? this.evaluate(evaluated, environment);
+    return this.evaluate(evaluated, environment);
   }
 
   #object(node: Node & { value: Map<Node, Node> }, environment: Environment): Value {
-    const isNumbered = [...node.value.keys()].some((key) => key.type === "IntegerLiteral");
-    if (!isNumbered) return super.evaluate(node, environment);
     const entries: Entries = new Map();
     for (const [key, value] of node.value) {
-      const name = this.evaluate(key, environment).value as string | number;
-      entries.set(name, this.evaluate(value, environment));
+      const name = this.evaluate(key, environment);
+      if (!isString(name) && !isNumber(name))
+        throw new TypeError(`a key is a text or a number, not ${name.type}`);
+      entries.set(name.value, this.evaluate(value, environment));
     }
-    return numberedObject(entries);
+    const isNumbered = [...entries.keys()].some((key) => typeof key === "number");
+    return isNumbered ? numberedObject(entries) : new ObjectValue(entries);
   }
 
   /** What is undefined has no items; a string's items are its characters. */
@@ -355,19 +391,7 @@ export class TemplateInterpreter extends Interpreter {
     else this.#budget.skim(items);
     if (isUndefined(items)) items = new ArrayValue([]);
     else if (isString(items)) items = new ArrayValue(charactersOf(items.value));
-    yield* runLoop({ node, iterable: items, environment, output }, this);
+    const budget = this.#budget;
+    yield* runLoop({ node, iterable: items, environment, output, budget }, this);
   }
-}
-
-function known(value: Value): KnownNode {
-  return { type: "Known", known: value };
-}
-
-/** A callee as the template wrote it, as far as it helps. */
-function spell(node: Node): string {
-  if (node.type === "Known") return "…";
-  if (node.type !== "MemberExpression")
-    return String((node as Partial<NamedNode>).value ?? node.type);
-  const { object, property, computed } = node as MemberNode;
-  return computed ? `${spell(object)}[…]` : `${spell(object)}.${String(property.value)}`;
 }

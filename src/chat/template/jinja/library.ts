@@ -5,6 +5,7 @@
  */
 
 import * as library from "@huggingface/jinja";
+import { isJsonObject, NumberText } from "../../../json.ts";
 
 export interface Node {
   readonly type: string;
@@ -29,6 +30,16 @@ export interface Environment {
 export interface Interpreter {
   run(program: Node): Value;
   evaluate(node: Node | undefined, environment: Environment): Value;
+}
+
+/** Private methods of the interpreter. */
+export interface Internals {
+  evaluateBlock(statements: Node[], environment: Environment): Value;
+  applyFilter(operand: Value, filter: Node, environment: Environment): Value;
+  evaluateArguments(
+    args: Node[],
+    environment: Environment,
+  ): [places: Value[], named: ReadonlyMap<string, Value>];
 }
 
 export interface Token {
@@ -74,6 +85,21 @@ export const FunctionValue = classOf<Call>("function", (() => null) as unknown a
 const UndefinedValue = classOf<undefined>("undefined", undefined);
 
 export const undefinedValue = new UndefinedValue(undefined);
+
+/** A value of JSON, also in parts of it `NumberText`; the library knows no whole number of more digits than JavaScript's. */
+export function toValue(json: unknown): Value {
+  if (json instanceof NumberText) return numberIn(json.text);
+  if (Array.isArray(json)) return new ArrayValue(json.map(toValue));
+  if (typeof json === "string") return new StringValue(json);
+  if (!isJsonObject(json)) return new Environment().set("value", json);
+  return new ObjectValue(new Map(Object.entries(json).map(([key, item]) => [key, toValue(item)])));
+}
+
+function numberIn(text: string): Value {
+  if (/[.eE]/u.test(text)) return new FloatValue(Number(text));
+  const digits = String(BigInt(text));
+  return Object.defineProperty(new IntegerValue(Number(text)), "toString", { value: () => digits });
+}
 
 export function isString(value: Value): value is Value & { value: string } {
   return value.type === "StringValue";

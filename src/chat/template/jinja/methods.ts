@@ -38,6 +38,11 @@ export function methodNamed(name: string): MethodOf | undefined {
   };
 }
 
+/** What an object's method is, whatever keys it has. */
+export function objectMethod(object: Value & { value: Entries }, name: string): Value | undefined {
+  return bound(ownOf(objectMethods, name), object.value) ?? object.builtins.get(name);
+}
+
 type Method<T> = (self: T, args: Value[]) => Value;
 
 function bound<T>(method: Method<T> | undefined, self: T): BoundMethod | undefined {
@@ -74,11 +79,26 @@ const stringMethods: Readonly<Record<string, Method<string>>> = {
   partition: (self, [separator]) => partition(self, textAt(separator), "indexOf"),
   rpartition: (self, [separator]) => partition(self, textAt(separator), "lastIndexOf"),
   join: (self, [list]) => string(itemsIn(list).map(textOf).join(self)),
-  find: (self, [part]) => placeIn(self, self.indexOf(textAt(part))),
-  rfind: (self, [part]) => placeIn(self, self.lastIndexOf(textAt(part))),
-  count: (self, [part]) => {
+  startswith: (self, [given, ...bounds]) => {
+    const { text } = within(self, bounds);
+    return new BooleanValue(textsIn(given).some((part) => text.startsWith(part)));
+  },
+  endswith: (self, [given, ...bounds]) => {
+    const { text } = within(self, bounds);
+    return new BooleanValue(textsIn(given).some((part) => text.endsWith(part)));
+  },
+  find: (self, [part, ...bounds]) => {
+    const { text, start } = within(self, bounds);
+    return placeIn(text, text.indexOf(textAt(part)), start);
+  },
+  rfind: (self, [part, ...bounds]) => {
+    const { text, start } = within(self, bounds);
+    return placeIn(text, text.lastIndexOf(textAt(part)), start);
+  },
+  count: (self, [part, ...bounds]) => {
+    const { text } = within(self, bounds);
     const isNothing = textAt(part) === "";
-    return new IntegerValue(isNothing ? [...self].length + 1 : self.split(textAt(part)).length - 1);
+    return new IntegerValue(isNothing ? [...text].length + 1 : text.split(textAt(part)).length - 1);
   },
   isdigit: (self) => new BooleanValue(/^\p{Nd}+$/u.test(self)),
   isalpha: (self) => new BooleanValue(/^\p{L}+$/u.test(self)),
@@ -100,6 +120,10 @@ const arrayMethods: Readonly<Record<string, Method<Value[]>>> = {
 };
 
 const objectMethods: Readonly<Record<string, Method<Entries>>> = {
+  get: (self, [key, other]) => {
+    if (key === undefined) throw new TypeError("get takes a key");
+    return self.get(key.value as string | number) ?? other ?? new NullValue(null);
+  },
   update: (self, [other]) => {
     if (other !== undefined && isObject(other))
       for (const [key, value] of other.value) self.set(key, value);
@@ -117,9 +141,38 @@ function itemsIn(value: Value | undefined): readonly Value[] {
   return isObject(value) ? keysOf(value) : charactersOf(textOf(value));
 }
 
-/** @param at counts JavaScript's characters */
-function placeIn(text: string, at: number): Value {
-  return new IntegerValue(at < 0 ? -1 : Array.from(text.slice(0, at)).length);
+/** @param at counts JavaScript's characters @param start of `text`, counts Python's */
+function placeIn(text: string, at: number, start: number): Value {
+  return new IntegerValue(at < 0 ? -1 : start + Array.from(text.slice(0, at)).length);
+}
+
+/** What is searched: all, or from a place on, or up to another. */
+function within(
+  text: string,
+  [first, last]: readonly (Value | undefined)[],
+): { text: string; start: number } {
+  if (isLeftOut(first) && isLeftOut(last)) return { text, start: 0 };
+  const characters = Array.from(text);
+  const place = (bound: Value | undefined, other: number): number => {
+    const at = isLeftOut(bound) ? other : numberOf(bound);
+    return at < 0 ? Math.max(0, characters.length + at) : at;
+  };
+  const start = place(first, 0);
+  return { text: characters.slice(start, place(last, characters.length)).join(""), start };
+}
+
+function isLeftOut(value: Value | undefined): value is undefined {
+  return value === undefined || isMissing(value);
+}
+
+/** A text, or a list of them. */
+function textsIn(value: Value | undefined): string[] {
+  const values = value !== undefined && isArray(value) ? value.value : [value];
+  return values.map((one) => {
+    if (one === undefined || !isString(one))
+      throw new TypeError("startswith and endswith take a text, or a list of texts");
+    return one.value;
+  });
 }
 
 /** As Python counts them. */
@@ -294,13 +347,6 @@ export function numberedObject(entries: Entries): Value {
     ["items", new FunctionValue(pairs)],
     ["values", new FunctionValue(() => new ArrayValue([...entries.values()]))],
     ["keys", new FunctionValue(keys)],
-    [
-      "get",
-      new FunctionValue(
-        ([key, other]) =>
-          entries.get(key?.value as string | number) ?? other ?? new NullValue(null),
-      ),
-    ],
   ]);
   const object = Object.assign(new ObjectValue(entries), { items: pairs, keys });
   return Object.defineProperty(object, "builtins", { value: builtins });

@@ -1,10 +1,21 @@
 /** What the names in a template stand for, of filters, tests, operators and methods: found once, when it is parsed. */
 
 import { filterNamed } from "./filters.ts";
-import { type Node, ownOf } from "./library.ts";
+import { type Node, type Value, ownOf } from "./library.ts";
 import { methodNamed } from "./methods.ts";
 import { testNamed, testOfFilter } from "./tests.ts";
-import type { BinaryNode, FilterMeaning, FilterNode, MemberNode, TestNode } from "./types.ts";
+import { scopeMark } from "./tokens.ts";
+import type {
+  BinaryNode,
+  CallNode,
+  FilterMeaning,
+  FilterNode,
+  IfNode,
+  KnownNode,
+  MemberNode,
+  NamedNode,
+  TestNode,
+} from "./types.ts";
 import { operators } from "./values.ts";
 
 /** Writes it into the nodes. */
@@ -23,6 +34,14 @@ function resolve(node: Node): void {
     case "TestExpression": {
       const test = node as TestNode;
       test.asks = testNamed(test.test.value);
+      return;
+    }
+    case "If": {
+      const { callee, args: values } = (node as IfNode).test as Partial<CallNode>;
+      if ((callee as Partial<NamedNode> | undefined)?.value !== scopeMark) return;
+      if (values!.some(({ type }) => type !== "KeywordArgumentExpression"))
+        throw new SyntaxError("with takes names and their values: {% with a = 1, b = 2 %}");
+      Object.assign(node, { type: "With", values });
       return;
     }
     case "BinaryExpression": {
@@ -53,4 +72,22 @@ function* nodesOf(program: Node): Generator<Node, void, void> {
     else for (const child of Object.values(value)) open.push(child);
     if (typeof (value as Partial<Node>).type === "string") yield value as Node;
   }
+}
+
+/** In nodes. */
+export function sizeOf(node: Node): number {
+  return [...nodesOf(node)].length;
+}
+
+export function known(value: Value): KnownNode {
+  return { type: "Known", known: value };
+}
+
+/** A callee as the template wrote it, as far as it helps. */
+export function spell(node: Node): string {
+  if (node.type === "Known") return "…";
+  if (node.type !== "MemberExpression")
+    return String((node as Partial<NamedNode>).value ?? node.type);
+  const { object, property, computed } = node as MemberNode;
+  return computed ? `${spell(object)}[…]` : `${spell(object)}.${String(property.value)}`;
 }

@@ -1,5 +1,6 @@
 /** Jinja's tests: those that the library lacks, and the form with arguments, which its parser does not know. */
 
+import type { RenderBudget } from "./budget.ts";
 import {
   Environment,
   type Token,
@@ -76,9 +77,21 @@ export function testNamed(name: string): Test {
   return find(name) ?? none;
 }
 
-/** Whether the test, without arguments, reads all that its value holds; the others look at its type. */
-export function readsAll(test: Test): boolean {
-  return test === isLower || test === isUpper;
+/** Asks it of the value. */
+export function holds(
+  test: Test,
+  value: Value,
+  args: readonly Value[],
+  budget: RenderBudget,
+): boolean {
+  // The others look at its type.
+  const readsAll = args.length > 0 || test === isLower || test === isUpper;
+  if (readsAll) budget.walk(value);
+  for (const arg of args) {
+    budget.walk(arg);
+    if (isString(arg) && isString(value)) budget.search(arg.value, value.value);
+  }
+  return test(value, args);
 }
 
 function isLower(value: Value): boolean {

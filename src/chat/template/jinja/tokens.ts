@@ -70,3 +70,27 @@ export function withChains(tokens: readonly Token[]): Token[] {
     return token;
   });
 }
+
+/** As which `with` is called with its values. No template can write such a name. */
+export const scopeMark = "with values";
+
+/** `{% with … %}` becomes an `{% if … %}`, which has a block too. */
+export function withBlocks(tokens: readonly Token[]): Token[] {
+  const written: Token[] = [];
+  let isOpen = false;
+  for (const [at, token] of tokens.entries()) {
+    const isName = token.type === "Identifier" && tokens[at - 1]?.type === "OpenStatement";
+    if (isName && token.value === "with") {
+      isOpen = true;
+      for (const value of ["if", scopeMark]) written.push({ type: "Identifier", value });
+      written.push({ type: "OpenParen", value: "(" });
+    } else if (isName && token.value === "endwith") written.push({ ...token, value: "endif" });
+    else {
+      if (isOpen && token.type === "CloseStatement")
+        written.push({ type: "CloseParen", value: ")" });
+      isOpen &&= token.type !== "CloseStatement";
+      written.push(token);
+    }
+  }
+  return written;
+}

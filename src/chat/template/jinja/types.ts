@@ -58,6 +58,12 @@ export interface IfNode extends Node {
   alternate: Node[];
 }
 
+export interface WithNode extends Node {
+  /** By name. */
+  values: (Node & { key: NamedNode; value: Node })[];
+  body: Node[];
+}
+
 /** A node that was evaluated already. */
 export interface KnownNode extends Node {
   known: Value;

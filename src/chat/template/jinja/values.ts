@@ -94,7 +94,7 @@ export const operators: Readonly<Record<string, Operator>> = {
   "**": (left, right) => calculate("**", left, right),
 };
 
-function areEqual(left: Value, right: Value, budget: RenderBudget): boolean {
+export function areEqual(left: Value, right: Value, budget: RenderBudget): boolean {
   // What differs in its type, and texts of two lengths, are not read.
   const areRead =
     isString(left) && isString(right)
@@ -200,7 +200,7 @@ function jsonOf(value: Value, style: JsonStyle, line = "\n"): string {
   if (isMissing(value)) return "null";
   if (isString(value)) return jsonText(value.value, style);
   if (value.type === "FloatValue") return jsonFloat(value.value as number);
-  if (isNumber(value) || value.type === "BooleanValue") return String(value.value);
+  if (isNumber(value) || value.type === "BooleanValue") return value.toString();
   const isList = isArray(value);
   if (!isList && !isObject(value) && value.type !== "NamespaceValue")
     throw new TypeError(`${value.type} cannot be JSON`);
