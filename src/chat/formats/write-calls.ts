@@ -1,6 +1,7 @@
 /** Writes calls as a format's syntax says, apart from the grammar and from the parsers. */
 
 import type { ArgumentStyle, CallSyntax, ParameterArguments } from "../../guidance/call-syntax.ts";
+import { NumberText } from "../../json.ts";
 
 /** Arguments that are text are written as they are. */
 export type WrittenCall = readonly [name: string, args: Readonly<Record<string, unknown>> | string];
@@ -54,7 +55,8 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
 
 function middleOf({ middle, middleOfOthers = middle }: ParameterArguments, value: unknown): string {
   if (typeof middleOfOthers === "string") return middleOfOthers;
-  const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  const plain = Array.isArray(value) ? "array" : typeof value;
+  const type = value === null ? "null" : value instanceof NumberText ? "number" : plain;
   return middleOfOthers[type] ?? "";
 }
 
@@ -85,6 +87,7 @@ const bareKeys = { name: (key: string): string => key, item: ",", key: ":", word
 
 function writeValue(value: unknown, style: ValueStyle): string {
   if (typeof value === "string") return style.string(value);
+  if (value instanceof NumberText) return value.text;
   const write = (entry: unknown): string => writeValue(entry, style);
   if (Array.isArray(value)) return `[${value.map(write).join(style.item)}]`;
   if (typeof value !== "object" || value === null) {

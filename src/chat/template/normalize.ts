@@ -73,11 +73,14 @@ function splitReasoning(
  * Templates want arguments as an object. Text that is no JSON object (histories replay whatever a
  * model once wrote) stays text. JSON inside a JSON string is unwrapped once.
  */
-export function parseArguments(text: string): Record<string, unknown> | string {
+export function parseArguments(
+  text: string,
+  parse: (json: string) => unknown = parseJson,
+): Record<string, unknown> | string {
   if (text.trim() === "") return {};
-  const value = parseJson(text);
+  const value = parse(text);
   if (isJsonObject(value)) return value;
-  const inner = typeof value === "string" ? parseJson(value) : undefined;
+  const inner = typeof value === "string" ? parse(value) : undefined;
   return isJsonObject(inner) ? inner : text;
 }
 

@@ -9,7 +9,7 @@ import { TemplateTooCostly } from "./jinja/budget.ts";
 import { TemplateRefusal } from "./jinja/functions.ts";
 import { JinjaTemplate } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/library.ts";
-import { parseJson } from "../../json.ts";
+import { parseExactJson } from "../../json.ts";
 import { type Parts, finish } from "../../parts.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
@@ -250,7 +250,7 @@ export class ChatTemplate {
 
   /** As a value, if it is JSON. */
   #toTemplateResult(content: string, guard: string): unknown {
-    const value = parseJson(content);
+    const value = parseExactJson(content);
     return value === undefined ? this.#guard.whole(content, guard) : this.#guard.json(value, guard);
   }
 
@@ -292,7 +292,7 @@ export class ChatTemplate {
         name: this.#guard.inner(call.name, guard),
         arguments: this.#shape.wantsArgumentsAsText
           ? this.#guard.inner(call.arguments, guard)
-          : this.#guard.json(parseArguments(call.arguments), guard),
+          : this.#guard.json(parseArguments(call.arguments, parseExactJson), guard),
       },
     };
   }

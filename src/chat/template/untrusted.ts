@@ -4,6 +4,8 @@
  * spelling with a guard in it and drops the guards, so the text's own tokens do not change.
  */
 
+import { NumberText } from "../../json.ts";
+
 const PRIVATE_USE_FIRST = 0xe000;
 const PRIVATE_USE_LAST = 0xf8ff;
 const privateUse = /[\ue000-\uf8ff]/;
@@ -97,7 +99,7 @@ export class Guard {
   json(value: unknown, guard: string): unknown {
     if (typeof value === "string") return this.inner(value, guard);
     if (Array.isArray(value)) return value.map((item) => this.json(item, guard));
-    if (typeof value !== "object" || value === null) return value;
+    if (typeof value !== "object" || value === null || value instanceof NumberText) return value;
     return Object.fromEntries(
       Object.entries(value).map(([key, item]) => [this.inner(key, guard), this.json(item, guard)]),
     );

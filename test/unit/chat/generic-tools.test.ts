@@ -130,6 +130,38 @@ describe("a template without a section for tools", () => {
   });
 });
 
+describe("numbers of calls and results", () => {
+  const number = "1234567890123456789";
+  const numbers = (text: string): ChatMessage[] => [
+    user,
+    {
+      role: "assistant",
+      content: "",
+      toolCalls: [{ id: "a", name: "f", arguments: `{"n": [${text}, 0.1, "2.0"]}` }],
+    },
+    { role: "tool", toolCallId: "a", content: `{"n": ${number}}` },
+  ];
+  const ofCalls =
+    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{{ c.function.arguments.n[0] }};{% endfor %}{% endfor %}";
+  const ofResults =
+    "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ m.content }}{% for r in m['tool_responses'] or [] %}{{ r.response.n }};{% endfor %}{% endfor %}";
+
+  it("are those of their text, as Python has them", async () => {
+    for (const [text, written] of [
+      [number, number],
+      ["1.0", "1.0"],
+      ["1e5", "100000.0"],
+      ["-0", "0"],
+      ["3", "3"],
+    ] as const)
+      expect(await prompt(numbers(text), ofCalls, [])).toContain(
+        `{"n": [${written}, 0.1, "2.0"]}${written};`,
+      );
+    expect(await prompt(numbers("1"), ofResults)).toContain(`${number};`);
+    expect(await prompt(numbers("1.0"))).toContain('"arguments": {"n": [1.0, 0.1, "2.0"]}');
+  });
+});
+
 describe("rounds of a template without a section for tools", () => {
   const resumed = (content: string): string =>
     `\n⟪<|im_start|>⟫user\n<tool_response>\n${content}\n</tool_response>⟪<|im_end|>⟫\n⟪<|im_start|>⟫assistant\n`;
