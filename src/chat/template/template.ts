@@ -233,7 +233,7 @@ export class ChatTemplate {
       case "tool":
         return {
           role: "tool",
-          content: this.#shape.joinsToolResults
+          content: this.#takesResultsAsValues
             ? this.#toTemplateResult(message.content, guard)
             : content,
           tool_call_id: this.#toTemplateId(message.toolCallId, guard),
@@ -246,6 +246,12 @@ export class ChatTemplate {
           (message.toolCalls ?? []).map((call) => this.#toTemplateCall(call, guard)),
         );
     }
+  }
+
+  /** A template that is told of results in words has them as texts. */
+  get #takesResultsAsValues(): boolean {
+    const { joinsToolResults, hasToolRole } = this.#shape;
+    return joinsToolResults && (this.hasToolSection || hasToolRole);
   }
 
   /** As a value, if it is JSON. */

@@ -74,6 +74,12 @@ describe("a template without a section for tools", () => {
         `<|im_start|>user\n${results}\n\nAnd?<|im_end|>\n<|im_start|>assistant`,
       );
     }
+    // It speaks of results, and has no tools.
+    const gemma = `${plain}{% for m in messages %}{{ m['tool_responses'] }}{% endfor %}`;
+    const value: ChatMessage = { role: "tool", toolCallId: "a", content: '{"sky": "clear"}' };
+    expect(await prompt([...history.slice(0, 2), value], gemma)).toContain(
+      '<tool_response>\n{"sky": "clear"}\n</tool_response>',
+    );
     const odd = { id: "a", name: "get_weather", arguments: "{oops" };
     const oops: ChatMessage = { role: "assistant", content: "", toolCalls: [odd] };
     expect(await prompt([user, oops])).toContain('{"name": "get_weather", "arguments": {oops}\n');

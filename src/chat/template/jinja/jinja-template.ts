@@ -112,9 +112,6 @@ export class TemplateInterpreter extends Interpreter {
   /** Of the text that was looked into last: a template may go through them one by one. */
   #characters: { text: Value; values: readonly string[] } = { text: undefinedValue, values: [] };
 
-  /** Of macros: how many nodes they have. */
-  readonly #sizes = new Map<Node, number>();
-
   constructor(environment: Environment, budget: RenderBudget) {
     super(environment);
     this.#budget = budget;
@@ -329,9 +326,7 @@ export class TemplateInterpreter extends Interpreter {
 
   /** The library looks for `varargs` and `kwargs` in all of a macro, each time that the macro is declared. */
   #search(macro: Node): void {
-    const size = this.#sizes.get(macro) ?? sizeOf(macro);
-    this.#sizes.set(macro, size);
-    this.#budget.step(size >> 3);
+    this.#budget.step(sizeOf(macro) >> 3);
   }
 
   /** It sees what is known where it stands, not where it is called. */

@@ -74,9 +74,13 @@ function* nodesOf(program: Node): Generator<Node, void, void> {
   }
 }
 
-/** In nodes. */
+const sizes = new WeakMap<Node, number>();
+
+/** In nodes. It is counted once: each rendering asks. */
 export function sizeOf(node: Node): number {
-  return [...nodesOf(node)].length;
+  const size = sizes.get(node) ?? [...nodesOf(node)].length;
+  sizes.set(node, size);
+  return size;
 }
 
 export function known(value: Value): KnownNode {
