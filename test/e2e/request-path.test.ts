@@ -8,9 +8,9 @@ const script = fileURLToPath(new URL("../../scripts/checks/request-path.mjs", im
 
 /** Files to the addon's submit, and async generators that a token passes on its way back. */
 const most = {
-  "POST /v1/chat/completions with tools": [46, 2],
-  "POST /v1/chat/completions, tools run here": [52, 2],
-  "POST /v1/responses, tools run here": [62, 2],
+  "POST /v1/chat/completions with tools": [45, 2],
+  "POST /v1/chat/completions, tools run here": [51, 2],
+  "POST /v1/responses, tools run here": [61, 2],
 };
 
 test("a request passes few files and few async generators", async () => {

@@ -40,10 +40,11 @@ import { RenderBudget } from "./budget.ts";
 import { functionsWithin } from "./functions.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
 import { charactersOf, methodNamed, numberedObject, objectMethod, separate } from "./methods.ts";
-import { filterMeaning, known, resolveNames, sizeOf, spell } from "./names.ts";
+import { filterMeaning, resolveNames, sizeOf, spell } from "./names.ts";
 import { prepare } from "./source.ts";
 import { holds, testNamed, withTestCalls } from "./tests.ts";
 import { withChains, withBlocks, withTuples } from "./tokens.ts";
+import { known } from "./values.ts";
 import type {
   BinaryNode,
   CallNode,

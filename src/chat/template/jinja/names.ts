@@ -1,7 +1,7 @@
 /** What the names in a template stand for, of filters, tests, operators and methods: found once, when it is parsed. */
 
 import { filterNamed } from "./filters.ts";
-import { type Node, type Value, ownOf } from "./library.ts";
+import { type Node, ownOf } from "./library.ts";
 import { methodNamed } from "./methods.ts";
 import { testNamed, testOfFilter } from "./tests.ts";
 import { scopeMark } from "./tokens.ts";
@@ -11,7 +11,6 @@ import type {
   FilterMeaning,
   FilterNode,
   IfNode,
-  KnownNode,
   MemberNode,
   NamedNode,
   TestNode,
@@ -81,10 +80,6 @@ export function sizeOf(node: Node): number {
   const size = sizes.get(node) ?? [...nodesOf(node)].length;
   sizes.set(node, size);
   return size;
-}
-
-export function known(value: Value): KnownNode {
-  return { type: "Known", known: value };
 }
 
 /** A callee as the template wrote it, as far as it helps. */

@@ -19,7 +19,7 @@ import {
   textOf,
   undefinedValue,
 } from "./library.ts";
-import type { FilterCall, Operator } from "./types.ts";
+import type { FilterCall, KnownNode, Operator } from "./types.ts";
 
 /** As Python's `==`: numbers and booleans by their value, lists and objects by what they hold. */
 export function equals(left: Value, right: Value): boolean {
@@ -235,4 +235,9 @@ function jsonText(text: string, { isAscii }: JsonStyle): string {
 function jsonFloat(value: number): string {
   if (Number.isFinite(value)) return floatText(value);
   return Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+}
+
+/** A node that is evaluated already. */
+export function known(value: Value): KnownNode {
+  return { type: "Known", known: value };
 }
