@@ -163,7 +163,6 @@ export async function startService(
         audit,
         store,
         branches: store?.branches,
-        shared: store?.shared,
         model,
         models: pool,
       },

@@ -25,7 +25,7 @@ export function apiRoutes(
 ): RouteOptions[] {
   const { services, config } = context;
   const branches = services.branches ?? new SqliteStore(null, { limits: memoryLimits }).branches;
-  const { shared = null } = services;
+  const shared = services.store?.shared ?? null;
   const { replica } = config;
   const conversations = new ConversationService(branches, services.model.id, { replica, shared });
   const answer = answerOfNobody("/api/conversations/:id/runs");

@@ -17,7 +17,7 @@ import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/typ
 import type { PageFiles } from "./about/page.ts";
 import type { ConnectionReports } from "./http/connection-reports.ts";
 import type { Crashes } from "./http/quarantine.ts";
-import type { BranchStore, ResponseStore, SharedStore } from "../store/types.ts";
+import type { BranchStore, OpenStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import type { ModelPool } from "../models/model-pool.ts";
 import type { ModelFile } from "../models/types.ts";
@@ -162,11 +162,9 @@ export interface ServerServices {
   /** Null: calls are not recorded. */
   audit: Pick<CallAudit, "started" | "ended" | "lostLines"> | null;
   /** Null: responses are not kept. */
-  store: ResponseStore | null;
+  store: OpenStore | null;
   /** The store of /api/conversations. Default: in memory. */
   branches?: BranchStore | undefined;
-  /** Other processes have the same store. Default: none. */
-  shared?: SharedStore | null | undefined;
   /** The default; it may leave memory where `models` are served. */
   model: ServedModel;
   /** A folder of models, the default among them. Undefined: one model, which stays. */

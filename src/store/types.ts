@@ -75,31 +75,27 @@ export interface ConversationStore {
   deleteItem(owner: string, id: string, itemId: string): Promise<boolean>;
 }
 
-/**
- * Every item is stored once; responses and conversations refer to items in their order. An owner
- * never sees what another one stored. What a promise says is done survives the end of the process.
- */
+/** Responses, their items, and what it takes to go on with them. */
 export interface ResponseStore {
-  readonly conversations: ConversationStore;
   /**
    * The history is that of the previous response, or what its conversation holds now. Input items that
    * are stored already, by id or by what they say, are referred to.
    */
-  createResponse(response: NewResponse): Promise<void>;
+  create(response: NewResponse): Promise<void>;
   /** Replaces the body and the output; the response is gone if it was deleted meanwhile. */
-  updateResponse(
+  update(
     owner: string,
     id: string,
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void>;
-  response(owner: string, id: string): Promise<StoredResponse | null>;
+  find(owner: string, id: string): Promise<StoredResponse | null>;
   /** All of the owner's, the oldest first. */
-  responses(owner: string): Promise<StoredResponse[]>;
+  all(owner: string): Promise<StoredResponse[]>;
   /** Null if there is no such response. */
-  responseItems(owner: string, id: string): Promise<ResponseItems | null>;
+  items(owner: string, id: string): Promise<ResponseItems | null>;
   /** False if there was none. What only it referred to goes with it. */
-  deleteResponse(owner: string, id: string): Promise<boolean>;
+  delete(owner: string, id: string): Promise<boolean>;
   item(owner: string, id: string): Promise<StoredItem | null>;
   /** A later version of a stored item, for all who refer to it. */
   updateItem(owner: string, item: StoredItem): Promise<void>;
@@ -124,8 +120,6 @@ export interface ResponseStore {
   eventTokens(id: string, from: number): Promise<number[]>;
   /** Those numbered above `after`, as far as they came. Default: all. */
   events(owner: string, id: string, after?: number): Promise<unknown[]>;
-
-  close(): Promise<void>;
 }
 
 /**
@@ -281,11 +275,17 @@ export interface SharedStore {
   onLost(listener: (id: string) => Promise<void>): void;
 }
 
-/** A store with all that it keeps. */
-export interface OpenStore extends ResponseStore {
+/**
+ * A store with all that it keeps. Every item is stored once; responses and conversations refer to items in their order. An owner
+ * never sees what another one stored. What a promise says is done survives the end of the process.
+ */
+export interface OpenStore {
+  readonly responses: ResponseStore;
+  readonly conversations: ConversationStore;
   readonly branches: BranchStore;
   /** Null: one process has the store for itself. */
   readonly shared: SharedStore | null;
   /** 32 random bytes, the same for all who open the store. */
   secret(name: string): Promise<Uint8Array>;
+  close(): Promise<void>;
 }

@@ -159,11 +159,11 @@ describe("a request for approval", () => {
   test("is gone with its response", async () => {
     const one = await asked();
     const owner = "anonymous";
-    expect(await served.store.heldCall(owner, one.asks.id)).toMatchObject({
+    expect(await served.store.responses.heldCall(owner, one.asks.id)).toMatchObject({
       responseId: one.response.id,
     });
     await send("DELETE", `/v1/responses/${one.response.id}`);
-    expect(await served.store.heldCall(owner, one.asks.id)).toBe(null);
+    expect(await served.store.responses.heldCall(owner, one.asks.id)).toBe(null);
     expect((await approve(one)).status).toBe(400);
   });
 });

@@ -38,7 +38,7 @@ async function send(path: string, body: object): Promise<number> {
 }
 
 const statusOf = async (id: string): Promise<unknown> =>
-  (await world.store.response("anonymous", id))?.body["status"];
+  (await world.store.responses.find("anonymous", id))?.body["status"];
 
 test("the output of a held call", async () => {
   await serve();

@@ -20,7 +20,7 @@ import type {
   ServerConfig,
   ServerServices,
 } from "../../src/server/services.ts";
-import type { BranchStore, ResponseStore, SharedStore } from "../../src/store/types.ts";
+import type { BranchStore, OpenStore } from "../../src/store/types.ts";
 import { usage } from "./fake-figures.ts";
 import { FakeTextEngine } from "./fake-text-engine.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
@@ -206,7 +206,7 @@ export function createWorld(
     agents?: ServerServices["agents"];
     agentEngines?: ServerServices["agentEngines"];
     tools?: ToolProvider;
-    store?: ResponseStore & { shared?: SharedStore | null };
+    store?: OpenStore;
     approvals?: Approvals;
     audit?: ServerServices["audit"];
     branches?: BranchStore;
@@ -295,7 +295,6 @@ export function createWorld(
     audit: parts.audit ?? null,
     store: parts.store ?? null,
     branches: parts.branches,
-    shared: parts.store?.shared ?? null,
     model: {
       id: "tiny",
       created: 1_700_000_000,

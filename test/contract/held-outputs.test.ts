@@ -42,10 +42,10 @@ const statusOf = async (id: string): Promise<string> =>
 test("a call ends once its output is stored", async () => {
   const id = await waiting();
   const { store } = served;
-  const update = store.updateResponse.bind(store);
+  const update = store.responses.update.bind(store.responses);
   let release = (): void => {};
   const slow = new Promise<void>((resolve) => (release = resolve));
-  store.updateResponse = async (...response) => {
+  store.responses.update = async (...response) => {
     await slow;
     await update(...response);
   };
@@ -61,12 +61,12 @@ test("a call ends once its output is stored", async () => {
 test("an output that cannot be stored did not come, and may be sent again", async () => {
   const id = await waiting();
   const { store } = served;
-  const update = store.updateResponse.bind(store);
-  store.updateResponse = async () => {
+  const update = store.responses.update.bind(store.responses);
+  store.responses.update = async () => {
     throw new FermataError("store_unavailable", "The disk is full.");
   };
   expect((await answer(id, "lost")).status).toBe(503);
-  store.updateResponse = update;
+  store.responses.update = update;
   expect(await statusOf(id)).toBe("in_progress");
   expect((await answer(id, "a b")).status).toBe(200);
   await eventually(async () => expect(await statusOf(id)).toBe("completed"));

@@ -143,7 +143,7 @@ describe("lists so long that looking through them again for each entry would tak
   test("references", async () => {
     world = await createResponsesWorld();
     const first = await world.create({ input: [{ id: "msg_1", role: "user", content: "Hi" }] });
-    const find = vi.spyOn(world.store, "item");
+    const find = vi.spyOn(world.store.responses, "item");
     const input = Array.from({ length: 10_000 }, () => ({ type: "item_reference", id: "msg_1" }));
     expect((await world.create({ input })).status).toBe(200);
     expect(find).toHaveBeenCalledTimes(1);
@@ -247,8 +247,8 @@ test("a client that leaves while its prompt is prepared is not waited for when t
   const asked = vi.fn();
   let prepare = (): void => {};
   const prepared = new Promise<void>((resolve) => (prepare = resolve));
-  const load = world.store.responseItems.bind(world.store);
-  world.store.responseItems = async (...args) => {
+  const load = world.store.responses.items.bind(world.store.responses);
+  world.store.responses.items = async (...args) => {
     asked();
     await prepared;
     return load(...args);

@@ -61,7 +61,6 @@ beforeAll(async () => {
       approvals: new Approvals(),
       audit: null,
       store,
-      shared: "shared" in store ? store.shared : null,
       model: { id: "tiny", created: 0, contextSize: 100_000, parallel: 2, vocabularySize: 2000 },
     },
     config,

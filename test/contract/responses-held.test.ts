@@ -88,9 +88,9 @@ describe("held", () => {
     const { response } = idsOf(stream.events);
     await post(response, "call_2", "two");
     const { store } = world;
-    const write = store.updateResponse.bind(store);
+    const write = store.responses.update.bind(store.responses);
     let hasEnded = false;
-    vi.spyOn(store, "updateResponse").mockImplementation(async (...update) => {
+    vi.spyOn(store.responses, "update").mockImplementation(async (...update) => {
       const isLast = update[2]["status"] === "completed";
       // As long as a connection may take.
       for (let turn = 0; !isLast && !hasEnded && turn < 200; turn++) await setImmediate();
@@ -100,9 +100,9 @@ describe("held", () => {
     await post(response, "call_1", "one");
     await stream.end();
     vi.restoreAllMocks();
-    const stored = await store.response("anonymous", response);
+    const stored = await store.responses.find("anonymous", response);
     expect(stored!.body).toMatchObject({ status: "completed" });
-    const items = await store.responseItems("anonymous", response);
+    const items = await store.responses.items("anonymous", response);
     expect(items!.output.at(-1)).toMatchObject({ type: "message", status: "completed" });
   });
 

@@ -144,10 +144,10 @@ test("the time for outputs goes on while the server is down", async () => {
   const begun = Date.now();
   await served.end();
   const between = await served.openStore();
-  const [hold] = await between.takeHolds();
+  const [hold] = await between.responses.takeHolds();
   expect(hold!.deadline).toBeLessThanOrEqual(begun + 300_000);
   expect(hold!.deadline).toBeGreaterThan(begun + 200_000);
-  await between.setHold({ ...hold!, deadline: begun - 1 });
+  await between.responses.setHold({ ...hold!, deadline: begun - 1 });
   await between.close();
   await served.begin();
   const response = await ended(id);
@@ -159,9 +159,9 @@ test("a clock that was set back does not change the time for outputs", async () 
   const id = await waiting(request, call);
   await served.end();
   const between = await served.openStore();
-  const [hold] = await between.takeHolds();
+  const [hold] = await between.responses.takeHolds();
   // More milliseconds than a timer can have.
-  await between.setHold({ ...hold!, deadline: Date.now() + 365 * 24 * 3600_000 });
+  await between.responses.setHold({ ...hold!, deadline: Date.now() + 365 * 24 * 3600_000 });
   await between.close();
   await served.begin();
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -236,7 +236,7 @@ test("where one cannot be read after the restart, the others go on", async () =>
   const { openStore } = served;
   served.openStore = async () => {
     const store = await openStore();
-    vi.spyOn(store, "responseItems").mockRejectedValueOnce(new Error("disk I/O error"));
+    vi.spyOn(store.responses, "items").mockRejectedValueOnce(new Error("disk I/O error"));
     return store;
   };
   await restart();

@@ -126,7 +126,7 @@ describe("background", () => {
   test("one that cannot be kept is refused, and its generation ends", async () => {
     world.chat.script = [{ hang: true }, finish("stop")];
     const full = new FermataError("internal_error", "The disk is full.");
-    vi.spyOn(world.store, "createResponse").mockRejectedValue(full);
+    vi.spyOn(world.store.responses, "create").mockRejectedValue(full);
     const { status, body } = await world.create({ input: "Hi", background: true });
     expect([status, body.error.code]).toEqual([500, "internal_error"]);
     expect(world.chat.requests[0]?.signal?.aborted).toBe(true);
@@ -135,7 +135,7 @@ describe("background", () => {
   test("one whose first events cannot be kept has failed, for all who ask", async () => {
     world.chat.script = [{ hang: true }, finish("stop")];
     const full = new FermataError("internal_error", "The disk is full.");
-    vi.spyOn(world.store, "addEvent").mockRejectedValueOnce(full);
+    vi.spyOn(world.store.responses, "addEvent").mockRejectedValueOnce(full);
     const { body } = await world.create({ input: "Hi", background: true });
     await until(async () => (await retrieve(body.id)).status === "failed");
     expect((await replay(body.id, "")).at(-1)).toMatchObject({ type: "response.failed" });
@@ -149,9 +149,9 @@ describe("background", () => {
   test("one that could not be told of does not stand as in progress", async () => {
     world.chat.script = [{ hang: true }, finish("stop")];
     const full = new FermataError("internal_error", "The disk is full.");
-    vi.spyOn(world.store, "setHold").mockRejectedValueOnce(full);
+    vi.spyOn(world.store.responses, "setHold").mockRejectedValueOnce(full);
     expect((await world.create({ input: "Hi", background: true })).status).toBe(500);
-    const stored = await world.store.responses("anonymous");
+    const stored = await world.store.responses.all("anonymous");
     expect(stored.map(({ body }) => body["status"])).toEqual(["failed"]);
   });
 
@@ -348,8 +348,8 @@ async function retrieve(id: string): Promise<Json> {
 
 /** Without the server. */
 async function stored(id: string): Promise<{ body: unknown; output: unknown }> {
-  const response = await world.store.response("anonymous", id);
-  const items = await world.store.responseItems("anonymous", id);
+  const response = await world.store.responses.find("anonymous", id);
+  const items = await world.store.responses.items("anonymous", id);
   return { body: response?.body, output: items?.output };
 }
 
@@ -369,7 +369,7 @@ test("in the background: what does not fit is refused before it is stored", asyn
     throw tooLong;
   };
   world.chat.script = [{ prepare }];
-  const create = vi.spyOn(world.store, "createResponse");
+  const create = vi.spyOn(world.store.responses, "create");
   const { status, body } = await world.create({ input: "Much.", background: true });
   expect(status).toBe(400);
   expect(body.error).toMatchObject({ code: "context_length_exceeded", param: "input" });

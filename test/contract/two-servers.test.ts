@@ -70,7 +70,7 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     await reading.body!.getReader().read();
     gone.abort();
     await closed;
-    const reads = vi.spyOn(stores.get(there)!, "events");
+    const reads = vi.spyOn(stores.get(there)!.responses, "events");
     // Who follows looks once a second, whatever it is told.
     await setTimeout(1500);
     expect(reads).not.toHaveBeenCalled();

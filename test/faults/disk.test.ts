@@ -47,9 +47,9 @@ for (let number = 0; number < Number(count); number++) {
   const words = "word ".repeat(200);
   const put = { id, owner: "ann", createdAt: 2e9, previousResponseId: null, conversationId: null, input: [] };
   try {
-    await store.createResponse({ ...put, body: { id, status: "in_progress", words } });
+    await store.responses.create({ ...put, body: { id, status: "in_progress", words } });
     console.log(id + " in_progress");
-    await store.updateResponse("ann", id, { id, status: "completed", words }, []);
+    await store.responses.update("ann", id, { id, status: "completed", words }, []);
     console.log(id + " completed");
   } catch {}
 }

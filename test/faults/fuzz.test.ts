@@ -128,7 +128,7 @@ test.each([
 ])("%s with damage at the start: opened or refused with our own error", async (damaged, fault) => {
   const original = join(folder, "original.sqlite");
   const store = new SqliteStore(original);
-  for (let number = 0; number < 40; number++) await store.createResponse(put(`r${number}`));
+  for (let number = 0; number < 40; number++) await store.responses.create(put(`r${number}`));
   // Not closed: what was written last is in the log.
   const names = ["", "-wal"].map((end) => original + end);
   const outcomes = { opened: 0, refused: 0 };
@@ -150,8 +150,8 @@ test.each([
       const copy = new SqliteStore(join(home, "store.sqlite"));
       outcomes.opened++;
       for (let known = 0; known < 40; known += 7)
-        await copy.response("ann", `r${known}`).catch(() => null);
-      await copy.createResponse(put("new")).catch(() => null);
+        await copy.responses.find("ann", `r${known}`).catch(() => null);
+      await copy.responses.create(put("new")).catch(() => null);
       await copy.close();
     } catch (error) {
       if (!(error instanceof FermataError)) throw error;

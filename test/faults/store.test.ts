@@ -18,12 +18,12 @@ const { SqliteStore } = await import(process.argv[1]);
 try {
   const store = new SqliteStore(process.argv[2]);
   const id = process.argv[3];
-  if (id) await store.createResponse({ id, owner: "ann", createdAt: 2e9, previousResponseId: null,
+  if (id) await store.responses.create({ id, owner: "ann", createdAt: 2e9, previousResponseId: null,
     conversationId: null, body: { id, status: "in_progress" }, input: [] });
   console.log("open");
   process.stdin.resume();
   process.stdin.on("data", async () => {
-    await store.updateResponse("ann", id, { id, status: "completed" }, []);
+    await store.responses.update("ann", id, { id, status: "completed" }, []);
     console.log("written");
   });
 } catch (error) {

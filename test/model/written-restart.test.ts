@@ -50,8 +50,8 @@ async function cutAt(text: string, request: object): Promise<Cut> {
   let copy = "";
   let told = "";
   return await served(path, "get_weather", async (world, store) => {
-    const addEvent = store.addEvent.bind(store);
-    store.addEvent = async (...values) => {
+    const addEvent = store.responses.addEvent.bind(store.responses);
+    store.responses.addEvent = async (...values) => {
       await addEvent(...values);
       told += JSON.stringify(values);
       if (copy === "" && told.includes(text)) copy = copyOf(path, "copy.sqlite");

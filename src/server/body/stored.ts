@@ -3,7 +3,7 @@
 import { FermataError } from "../../errors.ts";
 import { optional, type Schema, fieldError } from "./field.ts";
 import { dictionary, text } from "./values.ts";
-import type { ResponseStore } from "../../store/types.ts";
+import type { OpenStore } from "../../store/types.ts";
 
 export interface PageQuery {
   after: string | null;
@@ -76,7 +76,7 @@ export const metadata = dictionary(label, {
 export const metadataField = optional(metadata, `up to ${maxEntries} strings`, {});
 
 /** @throws FermataError unsupported_value: the server keeps nothing */
-export function needStore(store: ResponseStore | null, field: string): ResponseStore {
+export function needStore(store: OpenStore | null, field: string): OpenStore {
   if (store !== null) return store;
   throw fieldError(
     "unsupported_value",

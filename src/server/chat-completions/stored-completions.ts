@@ -1,7 +1,7 @@
 /** Chat completions that were asked to be kept, in the store of responses, where no response of their owner's is. */
 
 import { FermataError } from "../../errors.ts";
-import type { ResponseStore, StoredItem } from "../../store/types.ts";
+import type { OpenStore, StoredItem } from "../../store/types.ts";
 import type { ChatCompletion } from "./completion.ts";
 import type { JsonObject } from "../body/field.ts";
 
@@ -14,10 +14,10 @@ export interface StoredCompletion extends ChatCompletion {
 const messageType = "chat.message";
 
 export class StoredCompletions {
-  readonly #store: ResponseStore;
+  readonly #store: OpenStore;
   readonly #owner: string;
 
-  constructor(store: ResponseStore, owner: string) {
+  constructor(store: OpenStore, owner: string) {
     this.#store = store;
     this.#owner = `${owner}/chat`;
   }
@@ -29,7 +29,7 @@ export class StoredCompletions {
     messages: readonly JsonObject[],
   ): Promise<void> {
     const { id, created } = completion;
-    await this.#store.createResponse({
+    await this.#store.responses.create({
       id,
       owner: this.#owner,
       createdAt: created,
@@ -46,29 +46,29 @@ export class StoredCompletions {
 
   /** The oldest first. */
   async all(): Promise<StoredCompletion[]> {
-    const stored = await this.#store.responses(this.#owner);
+    const stored = await this.#store.responses.all(this.#owner);
     return stored.map(({ body }) => body as unknown as StoredCompletion);
   }
 
   /** @throws FermataError not_found, as those below */
   async find(id: string): Promise<StoredCompletion> {
-    const stored = await this.#store.response(this.#owner, id);
+    const stored = await this.#store.responses.find(this.#owner, id);
     if (stored === null) throw notFound(id);
     return stored.body as unknown as StoredCompletion;
   }
 
   async setMetadata(id: string, metadata: Metadata): Promise<StoredCompletion> {
     const completion = { ...(await this.find(id)), metadata };
-    await this.#store.updateResponse(this.#owner, id, { ...completion }, []);
+    await this.#store.responses.update(this.#owner, id, { ...completion }, []);
     return completion;
   }
 
   async delete(id: string): Promise<void> {
-    if (!(await this.#store.deleteResponse(this.#owner, id))) throw notFound(id);
+    if (!(await this.#store.responses.delete(this.#owner, id))) throw notFound(id);
   }
 
   async messages(id: string): Promise<StoredItem[]> {
-    const items = await this.#store.responseItems(this.#owner, id);
+    const items = await this.#store.responses.items(this.#owner, id);
     if (items === null) throw notFound(id);
     return items.input;
   }

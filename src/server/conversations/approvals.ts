@@ -27,7 +27,8 @@ export const decisionFields = {
  * processes that share a store, each has the calls of all.
  */
 export function approvalRoutes({ services, warnings }: RouteContext): RouteOptions[] {
-  const { approvals, shared = null } = services;
+  const { approvals, store } = services;
+  const shared = store?.shared ?? null;
   if (shared !== null) share(approvals, shared);
   const reading = { warn: warnings.warn };
   return [

@@ -1,7 +1,7 @@
 /** Calls that responses asked their clients about (`mcp_approval_request`): each consent runs its call once, in this process or a later one. */
 
 import { FermataError } from "../../errors.ts";
-import type { ResponseStore } from "../../store/types.ts";
+import type { OpenStore } from "../../store/types.ts";
 import type { CallJournal, CallState, ToolOversight } from "../../tools/oversight.ts";
 import { runTool } from "../../tools/tool-run.ts";
 import { TurnsOfEach } from "../../turns.ts";
@@ -23,13 +23,13 @@ interface ApprovalLimits {
 const maxRemembered = 1000;
 
 export class AskedCalls {
-  readonly #store: ResponseStore | null;
+  readonly #store: OpenStore | null;
   /** What was asked, and what its call has come to, by owner and id, where nothing is stored. */
   readonly #unstored = new Map<string, { words: string; state: CallState }>();
   /** Of calls that run, by owner and id of what asked: consents of the same call may come side by side, and each sees what the one before it has done. */
   readonly #running = new TurnsOfEach();
 
-  constructor(store: ResponseStore | null) {
+  constructor(store: OpenStore | null) {
     this.#store = store;
   }
 
@@ -37,7 +37,7 @@ export class AskedCalls {
   async remember(owner: string, request: Item, responseId: string | null): Promise<void> {
     const state: CallState = { at: "asked", since: Date.now(), mayHaveRun: false };
     if (responseId !== null) {
-      await this.#store!.setHeldCall(responseId, request.id, state);
+      await this.#store!.responses.setHeldCall(responseId, request.id, state);
       return;
     }
     this.#unstored.set(keyOf(owner, request), { words: wordsOf(request), state });
@@ -116,8 +116,8 @@ export class AskedCalls {
       };
     }
     const store = this.#store;
-    const held = (await store?.heldCall(owner, request.id)) ?? null;
-    const asked = held && (await store!.item(owner, request.id));
+    const held = (await store?.responses.heldCall(owner, request.id)) ?? null;
+    const asked = held && (await store!.responses.item(owner, request.id));
     if (asked === null || wordsOf(asked) !== wordsOf(request)) return undefined;
     const { responseId, state } = held as { responseId: string; state: CallState };
     const known = stateBehindConsent(state);
@@ -127,7 +127,7 @@ export class AskedCalls {
       note: async (_callId, next) => {
         // Of processes that share the store one runs it.
         const from = next.at === "started" ? last : undefined;
-        const isWritten = await store!.setHeldCall(responseId, request.id, next, from);
+        const isWritten = await store!.responses.setHeldCall(responseId, request.id, next, from);
         if (!isWritten) throw alreadyRuns(request);
         last = next;
       },

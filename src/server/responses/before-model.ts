@@ -18,7 +18,7 @@ export async function resumeBeforeModel(
   { services, config, responses, warnings }: ResponsesContext,
 ): Promise<string | null> {
   if (services.models === undefined || !mayFollow(body)) return null;
-  if (responses.live.isEmpty && !services.shared) return null;
+  if (responses.live.isEmpty && !services.store?.shared) return null;
   const { contextSize } = services.model;
   const sampling = { ...config.sampling, seed: 0, logitBias: [] };
   // Token ids are checked once the request's model is there.

@@ -2,7 +2,7 @@
 
 import type { FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import type { ResponseStore, StoredConversation } from "../../store/types.ts";
+import type { OpenStore, StoredConversation } from "../../store/types.ts";
 import { newId } from "../answer/ids.ts";
 import { needStore, pageOf, readPageQuery } from "../body/stored.ts";
 import { readBody } from "../body/field.ts";
@@ -13,7 +13,7 @@ import { conversationLabelFields, newConversationFields, newItemsFields } from "
 const showLabels = 'Send {"metadata": …}';
 
 interface Asked {
-  store: ResponseStore;
+  store: OpenStore;
   owner: string;
   request: FastifyRequest;
   /** Of the conversation and the item, where the path has them. */
@@ -22,7 +22,7 @@ interface Asked {
 }
 
 export function conversationRoutes(
-  kept: ResponseStore | null,
+  kept: OpenStore | null,
   { warn }: OnceWarnings,
   replica?: string,
 ): RouteOptions[] {

@@ -2,7 +2,7 @@
 
 import { needStore } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
-import type { ResponseStore } from "../../store/types.ts";
+import type { OpenStore } from "../../store/types.ts";
 import type { ClientHistory } from "../http/history-gaps.ts";
 import { fieldError } from "../body/field.ts";
 import { finishInTurns, type Parts } from "../../parts.ts";
@@ -28,7 +28,7 @@ export interface History {
 export async function loadHistory(
   request: HistoryRequest,
   owner: string,
-  store: ResponseStore | null,
+  store: OpenStore | null,
 ): Promise<History> {
   const items = await itemsBefore(request, owner, store);
   const input = await resolveReferences(request.input, items, { owner, store });
@@ -39,10 +39,10 @@ export async function loadHistory(
 async function itemsBefore(
   { previousResponseId, conversationId }: HistoryRequest,
   owner: string,
-  store: ResponseStore | null,
+  store: OpenStore | null,
 ): Promise<Item[]> {
   if (previousResponseId !== null) {
-    const found = await needStore(store, "previous_response_id").responseItems(
+    const found = await needStore(store, "previous_response_id").responses.items(
       owner,
       previousResponseId,
     );
@@ -79,7 +79,7 @@ export function clientHistory(
 async function resolveReferences(
   input: readonly Item[],
   before: readonly Item[],
-  { owner, store }: { owner: string; store: ResponseStore | null },
+  { owner, store }: { owner: string; store: OpenStore | null },
 ): Promise<Item[]> {
   if (input.every(({ type }) => type !== "item_reference")) return [...input];
   const known = new Map<string, Item>(before.map((item) => [item.id, item]));
@@ -89,7 +89,8 @@ async function resolveReferences(
       resolved.push(item);
       continue;
     }
-    const found = known.get(item.id) ?? ((await store?.item(owner, item.id)) as Item | undefined);
+    const found =
+      known.get(item.id) ?? ((await store?.responses.item(owner, item.id)) as Item | undefined);
     if (!found) {
       const field = `input[${index}].id`;
       throw fieldError("invalid_value", field, "refers to no stored item", "Send the item itself");
@@ -147,7 +148,7 @@ function strayOutput(item: Item, field: string): FermataError {
 interface EarlierContext {
   previous: string | null;
   owner: string;
-  store: ResponseStore | null;
+  store: OpenStore | null;
   log: EventLog;
 }
 
@@ -161,7 +162,7 @@ export async function closeEarlierCalls(
   for (const item of items) {
     if (!isClientCall(item) || item.status !== "in_progress") continue;
     item.status = "completed";
-    await store?.updateItem(owner, { ...item });
+    await store?.responses.updateItem(owner, { ...item });
     const callId = item.call_id;
     log.closedEarlier(previous, callId);
     const response = { id: previous };

@@ -1,6 +1,6 @@
 /** A response that was written or waited for its client's outputs when its process ended: it goes on. */
 
-import type { ResponseHold, ResponseStore } from "../../store/types.ts";
+import type { OpenStore, ResponseHold, ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { interruptedCall } from "../../tools/oversight.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -33,7 +33,7 @@ import { ResponseWriter } from "./writer.ts";
 
 interface ReviveParts {
   asked: AskedCalls;
-  store: ResponseStore;
+  store: OpenStore;
   context: Omit<RunContext, "target" | "startedAt"> & RouteContext;
   abort: AbortController;
 }
@@ -44,8 +44,8 @@ export async function revive(
   { asked, store, context, abort }: ReviveParts,
 ): Promise<ResponseRun | null> {
   const { owner, id } = hold;
-  const stored = await store.response(owner, id);
-  const items = await store.responseItems(owner, id);
+  const stored = await store.responses.find(owner, id);
+  const items = await store.responses.items(owner, id);
   if (stored === null || items === null) return null;
   try {
     const parts = { body: stored.body, items, asked, store, abort };
@@ -65,9 +65,9 @@ export async function revive(
     const end = isCancelled
       ? { status: "cancelled" }
       : { status: "failed", error: { code: "server_error", message } };
-    const told = (await store.events(owner, id)) as WireEvent[];
+    const told = (await store.responses.events(owner, id)) as WireEvent[];
     const output = withToldTexts(items.output, told);
-    await store.updateResponse(owner, id, { ...stored.body, ...end }, output);
+    await store.responses.update(owner, id, { ...stored.body, ...end }, output);
     return null;
   }
 }
@@ -91,19 +91,19 @@ interface Left {
 /** @throws FermataError engine_crashed | request_quarantined: nobody can go on with it, or nobody may */
 async function readLeft(
   { owner, id, round, next, resumes }: ResponseHold,
-  store: ResponseStore,
+  store: OpenStore,
   fingerprint: string,
 ): Promise<Left> {
   const { at, fingerprint: before } = round as KeptRound;
   const isFirst = at !== "held";
   const opens = at === "created";
-  const told = (await store.events(owner, id)) as WireEvent[];
+  const told = (await store.responses.events(owner, id)) as WireEvent[];
   const begin = opens ? null : roundBegin(told, next);
   const ofRound = opens
     ? told
     : withoutProgress(told).filter((event) => event.sequence_number >= (begin ?? Infinity));
   // The model may have begun before the first event.
-  const tokens = await store.eventTokens(id, isFirst ? 0 : next);
+  const tokens = await store.responses.eventTokens(id, isFirst ? 0 : next);
   const isWritten = isFirst || begin !== null;
   const fingerprints = [before, fingerprint] as const;
   checkGoingOn({ tokens, isTold: begin !== null, isWritten, resumes, fingerprints });
@@ -121,7 +121,7 @@ async function revived(
     abort,
   }: ReviveParts & {
     body: Record<string, unknown>;
-    items: NonNullable<Awaited<ReturnType<ResponseStore["responseItems"]>>>;
+    items: NonNullable<Awaited<ReturnType<ResponseStore["items"]>>>;
   },
 ): Promise<ResponseRun> {
   const { signal } = abort;
@@ -130,7 +130,7 @@ async function revived(
   const fingerprint = modelFingerprint(context.services);
   const left = await readLeft(hold, store, fingerprint);
   const { told, isFirst, opens, isWritten, begin, retelling, tokens } = left;
-  if (isWritten) await store.countHold(id);
+  if (isWritten) await store.responses.countHold(id);
 
   const target = resolveTarget(wantedModel(wire), context);
   const asWritten = parseResponsesRequest(wire, target, () => {});
@@ -179,7 +179,7 @@ async function revived(
       retelling,
       opens,
       onLeft: async () => {
-        if (isWritten) await store.countHold(id, -1);
+        if (isWritten) await store.responses.countHold(id, -1);
       },
     },
     resumesByRequest: request.handling === "held",

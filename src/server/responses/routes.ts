@@ -35,7 +35,7 @@ import type { Sent } from "./waiting.ts";
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
 export function installResponses(app: FastifyInstance, context: RouteContext): ResponseService {
-  const responses = new ResponseService(context.services.store, context);
+  const responses = new ResponseService(context);
   app.addHook("preClose", async () => {
     const reason = new FermataError(
       "engine_closed",
@@ -49,11 +49,13 @@ export function installResponses(app: FastifyInstance, context: RouteContext): R
   });
   const answer = answerOfNobody("/v1/responses");
   takeOverLeft(app, {
-    shared: context.services.shared,
+    shared: context.services.store?.shared,
     take: () => responses.adopt({ ...context, answer, log: app.log }),
     cancel: (id, reason) => responses.live.cancelById(id, reason),
   });
-  takeHandedOver(context.services.shared, (id, sent: Sent) => responses.waiting.take(id, sent));
+  takeHandedOver(context.services.store?.shared, (id, sent: Sent) =>
+    responses.waiting.take(id, sent),
+  );
   return responses;
 }
 

@@ -2,7 +2,7 @@
 
 import type { HeldTurn, ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { ResponseStore } from "../../store/types.ts";
+import type { OpenStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
@@ -32,7 +32,7 @@ export interface ResponseParts {
   writer: ResponseWriter;
   abort: AbortController;
   /** Null: nothing is stored. */
-  store: ResponseStore | null;
+  store: OpenStore | null;
   input: readonly Item[];
   /** The client learns the id before the response ends. */
   tellsId: boolean;
@@ -118,7 +118,8 @@ export class ResponseRun extends LiveRun<WireEvent> {
         background || revived !== undefined
           ? async (event) => {
               const tokens = drawn?.take(tellsOfModel(event)) ?? [];
-              if (background) await store?.addEvent(id, event.sequence_number, event, tokens);
+              if (background)
+                await store?.responses.addEvent(id, event.sequence_number, event, tokens);
             }
           : null,
       earlier: revived?.told,
@@ -312,7 +313,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
       previous_response_id: previous,
       conversation,
     } = writer.response;
-    await store?.createResponse({
+    await store?.responses.create({
       id,
       owner,
       createdAt,
@@ -328,7 +329,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     await this.#create();
     const update = this.#lastUpdate.then(async () => {
       const { owner, store } = this.#parts;
-      await store?.updateResponse(owner, this.id, this.#body, this.#transcript);
+      await store?.responses.update(owner, this.id, this.#body, this.#transcript);
     });
     this.#lastUpdate = update.catch(() => {});
     await update;
@@ -352,7 +353,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     if (store === null || wire === null || !(waits || writer.response.background)) return;
     const deadline = Date.now() + (held?.timeoutMs ?? 0);
     const round: KeptRound = { turn, at, fingerprint: fingerprint() };
-    await store.setHold({ owner, id, request: wire, round, next: writer.next, deadline });
+    await store.responses.setHold({ owner, id, request: wire, round, next: writer.next, deadline });
     if (at === "held") drawn?.beginRound();
     else drawn?.begin();
     this.#isHoldKept = true;

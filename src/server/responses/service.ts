@@ -4,7 +4,7 @@ import { needStore, noResponse } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import { isAtWork } from "../../store/response-state.ts";
-import type { ResponseHold, ResponseStore, SharedStore, StoredItem } from "../../store/types.ts";
+import type { ResponseHold, OpenStore, SharedStore, StoredItem } from "../../store/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
@@ -83,22 +83,20 @@ export type Started =
 export class ResponseService {
   readonly live = new LiveRuns<ResponseRun>();
   readonly waiting: WaitingResponses;
-  readonly store: ResponseStore | null;
+  readonly store: OpenStore | null;
   readonly #config: ServerConfig;
   readonly #gaps: HistoryGaps;
   readonly #asked: AskedCalls;
   readonly #shared: SharedStore | null;
 
-  constructor(
-    store: ResponseStore | null,
-    { config, gaps, services }: Pick<RouteContext, "config" | "gaps" | "services">,
-  ) {
+  constructor({ config, gaps, services }: Pick<RouteContext, "config" | "gaps" | "services">) {
+    const { store } = services;
     this.store = store;
-    this.#shared = services.shared ?? null;
+    this.#shared = store?.shared ?? null;
     this.#config = config;
     this.#gaps = gaps;
     this.#asked = new AskedCalls(store);
-    this.waiting = new WaitingResponses(this.live, store, this.#shared);
+    this.waiting = new WaitingResponses(this.live, store);
   }
 
   /** @throws FermataError of status 4xx before anything runs */
@@ -245,8 +243,8 @@ export class ResponseService {
   async retrieve(owner: string, id: string): Promise<object> {
     const live = this.live.find(owner, id);
     if (live !== null) return await live.kept();
-    const found = await this.store?.response(owner, id);
-    const items = await this.store?.responseItems(owner, id);
+    const found = await this.store?.responses.find(owner, id);
+    const items = await this.store?.responses.items(owner, id);
     if (!found || !items) throw noResponse(id);
     const output = items.output.filter((item) => !isClientOutput(item));
     return { ...found.body, output };
@@ -265,7 +263,7 @@ export class ResponseService {
     const response = (): Promise<object> => this.retrieve(owner, id);
     if (this.live.expected.has(owner, id) && isBackground(await response()))
       return this.#replayLater(owner, id, after, viewer);
-    return await storedEvents({ owner, id, store, shared: this.#shared, response, viewer }, after);
+    return await storedEvents({ owner, id, store, response, viewer }, after);
   }
 
   /** Once its model is in memory. */
@@ -284,10 +282,10 @@ export class ResponseService {
     const reason = new FermataError("cancelled", "The response was deleted.");
     const wasHere = await this.live.end(owner, id, reason);
     if (!wasHere && this.#shared !== null) {
-      const found = await this.store?.response(owner, id);
+      const found = await this.store?.responses.find(owner, id);
       if (found && isAtWork(found.body)) await cancelElsewhere(id, this.#shared);
     }
-    const isDeleted = await this.store?.deleteResponse(owner, id);
+    const isDeleted = await this.store?.responses.delete(owner, id);
     if (isDeleted !== true && !wasHere) throw noResponse(id);
   }
 
@@ -305,14 +303,14 @@ export class ResponseService {
 
   /** The items that the model read, the oldest first. @throws FermataError not_found */
   async inputItems(owner: string, id: string): Promise<StoredItem[]> {
-    const items = await this.store?.responseItems(owner, id);
+    const items = await this.store?.responses.items(owner, id);
     if (!items) throw noResponse(id);
     return [...items.history, ...items.input];
   }
 
   /** Takes over what another process left waiting or unfinished. Nobody waits for a model that must be loaded for it. */
   async adopt(context: Omit<RunContext, "target" | "startedAt"> & RouteContext): Promise<void> {
-    for (const hold of (await this.store?.takeHolds()) ?? []) {
+    for (const hold of (await this.store?.responses.takeHolds()) ?? []) {
       const { id, owner, request } = hold;
       const work = context.active.begin();
       const expected = { id, owner, model: wantedModel(request), abort: work.controller };

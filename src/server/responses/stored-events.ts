@@ -1,7 +1,7 @@
 /** The events of a background response from the store: all at once, or as another process writes them. */
 
 import { setTimeout } from "node:timers/promises";
-import type { ResponseStore, SharedStore } from "../../store/types.ts";
+import type { OpenStore } from "../../store/types.ts";
 import { followStored } from "../answer/shared-runs.ts";
 import { fieldError } from "../body/field.ts";
 import type { ResponseObject, WireEvent } from "./types.ts";
@@ -14,8 +14,7 @@ const lookMs = 50;
 interface Stored {
   owner: string;
   id: string;
-  store: ResponseStore | null;
-  shared: SharedStore | null;
+  store: OpenStore | null;
   /** As it is now. */
   response(): Promise<object>;
   /** Ends the events early. */
@@ -37,13 +36,14 @@ export async function storedEvents(
 }
 
 async function* events(
-  { owner, id, store, shared, response, viewer }: Stored,
+  { owner, id, store, response, viewer }: Stored,
   after: number,
 ): AsyncGenerator<WireEvent, void, void> {
   const read = async (from: number): Promise<WireEvent[]> =>
-    ((await store?.events(owner, id, from)) ?? []) as WireEvent[];
+    ((await store?.responses.events(owner, id, from)) ?? []) as WireEvent[];
   let told = after;
   let patienceMs = 0;
+  const shared = store?.shared ?? null;
   if (shared !== null && (await shared.isAtWork(id))) {
     patienceMs = lastEventMs;
     for await (const event of followStored(id, shared, { read, numberOf, after, viewer })) {

@@ -2,7 +2,7 @@
 
 import { FermataError } from "../../errors.ts";
 import { isAtWork } from "../../store/response-state.ts";
-import type { ResponseStore, SharedStore } from "../../store/types.ts";
+import type { OpenStore } from "../../store/types.ts";
 import type { LiveRuns } from "../answer/live-run.ts";
 import { handOver } from "../answer/shared-runs.ts";
 import { fieldError } from "../body/field.ts";
@@ -21,17 +21,11 @@ export type Sent = { owner: string } & (
 
 export class WaitingResponses {
   readonly #live: LiveRuns<ResponseRun>;
-  readonly #store: ResponseStore | null;
-  readonly #shared: SharedStore | null;
+  readonly #store: OpenStore | null;
 
-  constructor(
-    live: LiveRuns<ResponseRun>,
-    store: ResponseStore | null,
-    shared: SharedStore | null,
-  ) {
+  constructor(live: LiveRuns<ResponseRun>, store: OpenStore | null) {
     this.#live = live;
     this.#store = store;
-    this.#shared = shared;
   }
 
   /** Resolves when the output is kept. @throws FermataError not_found | invalid_value */
@@ -70,9 +64,9 @@ export class WaitingResponses {
 
   /** Null: no process is at work on it. */
   async #handOver(id: string, sent: Sent): Promise<{ value: unknown } | null> {
-    if (this.#shared === null) return null;
-    const found = await this.#store?.response(sent.owner, id);
-    return found && isAtWork(found.body) ? await handOver(id, sent, this.#shared) : null;
+    if (!this.#store?.shared) return null;
+    const found = await this.#store.responses.find(sent.owner, id);
+    return found && isAtWork(found.body) ? await handOver(id, sent, this.#store.shared) : null;
   }
 
   /**
@@ -114,7 +108,7 @@ export class WaitingResponses {
   async #waitingFor(owner: string, callIds: readonly string[]): Promise<ResponseRun | null> {
     if (callIds.length === 0) return null;
     for (const id of this.#live.expected.idsOf(owner)) {
-      const { output = [] } = (await this.#store?.responseItems(owner, id)) ?? {};
+      const { output = [] } = (await this.#store?.responses.items(owner, id)) ?? {};
       const isMeant = output.some((item) => callIds.includes(String(item["call_id"])));
       if (isMeant) await this.#live.meet(owner, id);
     }

@@ -10,8 +10,8 @@ import type {
   NumberedEvent,
   RunHold,
 } from "../types.ts";
-import type { Claims } from "./claims.ts";
 import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import type { StoreHost } from "./host.ts";
 import {
   type ConversationRow,
   conversationOf,
@@ -28,26 +28,12 @@ import {
 /** Of one look for runs that were left; the other processes take the rest. */
 const maxTaken = 16;
 
-/** What the store does for its branches. */
-interface BranchHost {
-  claims: Claims;
-  processId: string;
-  /** Forgets processes that are gone. False: none has left anything. */
-  forgetDead(): Promise<boolean>;
-  /** Called with each run that begins. */
-  keepLimits(): void;
-  /** Tried again later if it fails. @throws its first error */
-  writeEnd(id: string, work: () => Promise<void>): Promise<void>;
-  /** Others may follow the run. */
-  changed(runId: string): void;
-}
-
 export class PostgresBranches implements BranchStore {
   readonly lasts = true;
   readonly #database: PostgresDatabase;
-  readonly #host: BranchHost;
+  readonly #host: StoreHost;
 
-  constructor(database: PostgresDatabase, host: BranchHost) {
+  constructor(database: PostgresDatabase, host: StoreHost) {
     this.#database = database;
     this.#host = host;
   }

@@ -3,22 +3,13 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { ClockWatch } from "../clock-watch.ts";
-import { isAtWork } from "../response-state.ts";
 import {
   defaultLimits,
   retentionEvery,
   type RetentionLimits,
   type StoreOptions,
 } from "../retention-limits.ts";
-import type {
-  HeldCall,
-  NewResponse,
-  OpenStore,
-  ResponseHold,
-  ResponseItems,
-  StoredItem,
-  StoredResponse,
-} from "../types.ts";
+import type { OpenStore } from "../types.ts";
 import { plainAddress } from "./address.ts";
 import { PostgresBranches } from "./branches.ts";
 import { Claims } from "./claims.ts";
@@ -77,6 +68,7 @@ function configOf(address: string): pg.ClientConfig {
 }
 
 class PostgresStore implements OpenStore {
+  readonly responses: PostgresResponses;
   readonly conversations: PostgresConversations;
   readonly branches: PostgresBranches;
   readonly shared: PostgresShared;
@@ -85,7 +77,6 @@ class PostgresStore implements OpenStore {
   readonly #clock = new ClockWatch();
   readonly #limits: RetentionLimits;
   readonly #claims = new Claims();
-  readonly #responses: PostgresResponses;
   #created = 0;
   #retention: Promise<void> | null = null;
   /** Ends that could not be written, by the ids of what they end. */
@@ -101,16 +92,17 @@ class PostgresStore implements OpenStore {
       onBeat: () => this.#writeEnds().then(() => this.shared.lookForWork()),
       onTakenForDead: () => this.shared.dropLost(),
     });
-    this.#responses = new PostgresResponses(this.#database, this.#claims, this.#session.id);
-    this.conversations = new PostgresConversations(this.#database);
-    this.branches = new PostgresBranches(this.#database, {
+    const host = {
       claims: this.#claims,
       processId: this.#session.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
-      writeEnd: (id, work) => this.#writeEnd(id, work),
-      changed: (id) => this.shared.changed(id),
-    });
+      writeEnd: (id: string, work: () => Promise<void>) => this.#writeEnd(id, work),
+      changed: (id: string) => this.shared.changed(id),
+    };
+    this.responses = new PostgresResponses(this.#database, host);
+    this.conversations = new PostgresConversations(this.#database);
+    this.branches = new PostgresBranches(this.#database, host);
   }
 
   /** Before anything else. */
@@ -134,105 +126,6 @@ class PostgresStore implements OpenStore {
     return secret!;
   }
 
-  async createResponse(response: NewResponse): Promise<void> {
-    await this.#responses.insert(response);
-    this.#keepLimits();
-  }
-
-  async updateResponse(
-    owner: string,
-    id: string,
-    body: Record<string, unknown>,
-    output: readonly StoredItem[],
-  ): Promise<void> {
-    // Tried again later, it is written only if no other process has taken it over meanwhile.
-    const claim = this.#claims.of(id);
-    const work = (): Promise<void> => this.#responses.update({ owner, id, claim }, body, output);
-    if (isAtWork(body)) await work();
-    else await this.#writeEnd(id, work);
-    this.shared.changed(id);
-  }
-
-  async response(owner: string, id: string): Promise<StoredResponse | null> {
-    const found = await this.#responses.find(owner, id);
-    if (found === null || found.run === null || found.run === this.#session.id) return found;
-    // Another process was at work on it, and may be gone since.
-    await this.#failInterrupted();
-    return await this.#responses.find(owner, id);
-  }
-
-  async responses(owner: string): Promise<StoredResponse[]> {
-    return await this.#responses.all(owner);
-  }
-
-  async responseItems(owner: string, id: string): Promise<ResponseItems | null> {
-    return await this.#responses.items(owner, id);
-  }
-
-  async deleteResponse(owner: string, id: string): Promise<boolean> {
-    return await this.#responses.delete(owner, id);
-  }
-
-  async item(owner: string, id: string): Promise<StoredItem | null> {
-    return await this.#responses.item(owner, id);
-  }
-
-  async updateItem(owner: string, item: StoredItem): Promise<void> {
-    await this.#responses.updateItem(owner, item);
-  }
-
-  async setHold(hold: Omit<ResponseHold, "resumes">): Promise<void> {
-    await this.#responses.setHold(hold);
-  }
-
-  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
-    await this.#responses.countHold(id, by);
-  }
-
-  async takeHolds(): Promise<ResponseHold[]> {
-    return (await this.#failInterrupted()) ? await this.#responses.takeHolds() : [];
-  }
-
-  async setHeldCall(
-    responseId: string,
-    callId: string,
-    state: unknown,
-    from?: unknown,
-  ): Promise<boolean> {
-    const before = from === undefined ? null : JSON.stringify(from);
-    const changes = await this.#database
-      .run(sql`INSERT INTO fermata.held_calls AS known (holder, call_id, state)
-      VALUES (${responseId}, ${callId}, ${JSON.stringify(state)})
-      ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state
-      WHERE ${before}::text IS NULL OR known.state = ${before}`);
-    return changes > 0;
-  }
-
-  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
-    const row = await this.#database.get<{ holder: string; state: string }>(sql`SELECT holder, state
-      FROM fermata.held_calls JOIN fermata.responses ON responses.id = holder
-      WHERE owner = ${owner} AND call_id = ${callId}`);
-    return row === undefined ? null : { responseId: row.holder, state: JSON.parse(row.state) };
-  }
-
-  async eventTokens(id: string, from: number): Promise<number[]> {
-    return await this.#responses.eventTokens(id, from);
-  }
-
-  async addEvent(
-    id: string,
-    number: number,
-    event: object,
-    tokens?: readonly number[],
-  ): Promise<void> {
-    await this.#responses.addEvent(id, number, event, tokens);
-    this.shared.changed(id);
-  }
-
-  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
-    return await this.#responses.events(owner, id, after);
-  }
-
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -240,7 +133,7 @@ class PostgresStore implements OpenStore {
     await this.#writeEnds();
     try {
       await this.#retention;
-      await this.#responses.leaveHolds();
+      await this.responses.leaveHolds();
     } catch {
       // The others take what waits once they see that this process is gone.
     }

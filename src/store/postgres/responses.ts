@@ -12,30 +12,30 @@ import {
   writtenTokens,
 } from "../rows.ts";
 import type {
+  HeldCall,
   NewResponse,
   ResponseHold,
   ResponseItems,
+  ResponseStore,
   StoredItem,
   StoredResponse,
 } from "../types.ts";
-import type { Claims } from "./claims.ts";
 import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import type { StoreHost } from "./host.ts";
 import { deleteOrphans, lockItems, putItems, referItems } from "./items.ts";
 
-export class PostgresResponses {
+export class PostgresResponses implements ResponseStore {
   readonly #database: PostgresDatabase;
-  readonly #claims: Claims;
-  readonly #process: string;
+  readonly #host: StoreHost;
 
-  constructor(database: PostgresDatabase, claims: Claims, process: string) {
+  constructor(database: PostgresDatabase, host: StoreHost) {
     this.#database = database;
-    this.#claims = claims;
-    this.#process = process;
+    this.#host = host;
   }
 
-  async insert(response: NewResponse): Promise<void> {
+  async create(response: NewResponse): Promise<void> {
     const { id, owner, createdAt, previousResponseId, conversationId, body, input } = response;
-    const run = isAtWork(body) ? this.#process : null;
+    const run = isAtWork(body) ? this.#host.processId : null;
     await this.#database.inTransaction(async (on) => {
       await lockItems(on, owner);
       await on.run(sql`INSERT INTO fermata.responses
@@ -46,31 +46,30 @@ export class PostgresResponses {
       const keys = await referItems(on, owner, input, history);
       await insertItems(on, id, parts.input, keys);
     });
-    if (run !== null) this.#claims.set(id, 1);
+    if (run !== null) this.#host.claims.set(id, 1);
+    this.#host.keepLimits();
   }
 
-  /** `claim`: as this process knew it when the update was wanted; 0: it is no work of this process. */
   async update(
-    { owner, id, claim }: { owner: string; id: string; claim: number },
+    owner: string,
+    id: string,
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void> {
-    const run = isAtWork(body) ? this.#process : null;
-    await this.#database.inTransaction(async (on) => {
-      await lockItems(on, owner);
-      const changes = await on.run(sql`UPDATE fermata.responses
-        SET body = ${JSON.stringify(body)}, run = ${run}
-        WHERE owner = ${owner} AND id = ${id} AND (run IS NULL OR run = ${this.#process})
-          AND claim = coalesce(nullif(${claim}::integer, 0), claim)`);
-      if (changes > 0) await writeOutput(on, { owner, id }, run === null, output);
-    });
-    if (run === null) this.#claims.endSoon(id);
+    // Tried again later, it is written only if no other process has taken it over meanwhile.
+    const claim = this.#host.claims.of(id);
+    const work = (): Promise<void> => this.#write({ owner, id, claim }, body, output);
+    if (isAtWork(body)) await work();
+    else await this.#host.writeEnd(id, work);
+    this.#host.changed(id);
   }
 
-  async find(owner: string, id: string): Promise<(StoredResponse & { run: string | null }) | null> {
-    const row = await this.#database.get<ResponseRow>(sql`SELECT id, run, previous_response_id,
-      conversation_id, body FROM fermata.responses WHERE owner = ${owner} AND id = ${id}`);
-    return row === undefined ? null : storedResponse(row);
+  async find(owner: string, id: string): Promise<StoredResponse | null> {
+    const found = await this.#find(owner, id);
+    if (found === null || found.run === null || found.run === this.#host.processId) return found;
+    // Another process was at work on it, and may be gone since.
+    await this.#host.forgetDead();
+    return await this.#find(owner, id);
   }
 
   async all(owner: string): Promise<StoredResponse[]> {
@@ -121,15 +120,15 @@ export class PostgresResponses {
       (response_id, request, round, next, deadline)
       SELECT id, ${JSON.stringify(request)}, ${JSON.stringify(round)}, ${next}::integer,
         ${deadline}::double precision
-      FROM fermata.responses WHERE id = ${id} AND run = ${this.#process}
-        AND claim = ${this.#claims.of(id)}
+      FROM fermata.responses WHERE id = ${id} AND run = ${this.#host.processId}
+        AND claim = ${this.#host.claims.of(id)}
       FOR SHARE
       ON CONFLICT (response_id) DO UPDATE SET request = excluded.request,
         round = excluded.round, next = excluded.next, deadline = excluded.deadline,
         resumes = 0`);
   }
 
-  async countHold(id: string, by: 1 | -1): Promise<void> {
+  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
     await this.#database
       .run(sql`UPDATE fermata.response_holds SET resumes = resumes + ${by}::integer
       WHERE response_id = ${id}`);
@@ -137,26 +136,49 @@ export class PostgresResponses {
 
   /** Responses of this process that wait for their client belong to no process from now on. */
   async leaveHolds(): Promise<void> {
-    await leaveHolds(this.#database, this.#process);
+    await leaveHolds(this.#database, this.#host.processId);
   }
 
   /** Those that are nobody's. Another process that looks at the same time takes others. */
   async takeHolds(): Promise<ResponseHold[]> {
+    if (!(await this.#host.forgetDead())) return [];
     const taken = await this.#database.inTransaction(
       async (on) =>
         await on.all<{ id: string; claim: number }>(sql`UPDATE fermata.responses
-          SET run = ${this.#process}, claim = claim + 1
+          SET run = ${this.#host.processId}, claim = claim + 1
           WHERE id IN (SELECT id FROM fermata.responses JOIN fermata.response_holds ON id = response_id
-            WHERE run IS NULL AND NOT id = ANY(${this.#claims.ids})
+            WHERE run IS NULL AND NOT id = ANY(${this.#host.claims.ids})
             FOR NO KEY UPDATE OF responses SKIP LOCKED)
           RETURNING id, claim`),
     );
-    for (const { id, claim } of taken) this.#claims.set(id, claim);
+    for (const { id, claim } of taken) this.#host.claims.set(id, claim);
     const rows = await this.#database
       .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline, resumes
       FROM fermata.response_holds JOIN fermata.responses ON id = response_id
       WHERE id = ANY(${taken.map(({ id }) => id)}) ORDER BY row`);
     return rows.map(responseHoldOf);
+  }
+
+  async setHeldCall(
+    responseId: string,
+    callId: string,
+    state: unknown,
+    from?: unknown,
+  ): Promise<boolean> {
+    const before = from === undefined ? null : JSON.stringify(from);
+    const changes = await this.#database
+      .run(sql`INSERT INTO fermata.held_calls AS known (holder, call_id, state)
+      VALUES (${responseId}, ${callId}, ${JSON.stringify(state)})
+      ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state
+      WHERE ${before}::text IS NULL OR known.state = ${before}`);
+    return changes > 0;
+  }
+
+  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
+    const row = await this.#database.get<{ holder: string; state: string }>(sql`SELECT holder, state
+      FROM fermata.held_calls JOIN fermata.responses ON responses.id = holder
+      WHERE owner = ${owner} AND call_id = ${callId}`);
+    return row === undefined ? null : { responseId: row.holder, state: JSON.parse(row.state) };
   }
 
   /** Nothing, where the response was deleted while it was generated, or is another process's. */
@@ -170,10 +192,11 @@ export class PostgresResponses {
         (response_id, number, body, tokens)
       SELECT id, ${number}::integer, ${JSON.stringify(event)}, ${writtenTokens(tokens)}::text
       FROM fermata.responses
-      WHERE id = ${id} AND (run IS NULL OR run = ${this.#process})
-        AND claim = ${this.#claims.of(id)}
+      WHERE id = ${id} AND (run IS NULL OR run = ${this.#host.processId})
+        AND claim = ${this.#host.claims.of(id)}
       FOR SHARE
       ON CONFLICT (response_id, number) DO NOTHING`);
+    this.#host.changed(id);
   }
 
   async eventTokens(id: string, from: number): Promise<number[]> {
@@ -183,12 +206,39 @@ export class PostgresResponses {
     return columns.flatMap((column) => readTokens(column) ?? []);
   }
 
-  async events(owner: string, id: string, after: number): Promise<unknown[]> {
+  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
     const bodies = await this.#database.column<string>(sql`SELECT response_events.body
       FROM fermata.response_events JOIN fermata.responses ON responses.id = response_id
       WHERE owner = ${owner} AND id = ${id}
         AND number > ${after} ORDER BY number`);
     return bodies.map((body) => JSON.parse(body) as unknown);
+  }
+
+  async #find(
+    owner: string,
+    id: string,
+  ): Promise<(StoredResponse & { run: string | null }) | null> {
+    const row = await this.#database.get<ResponseRow>(sql`SELECT id, run, previous_response_id,
+      conversation_id, body FROM fermata.responses WHERE owner = ${owner} AND id = ${id}`);
+    return row === undefined ? null : storedResponse(row);
+  }
+
+  /** `claim`: as this process knew it when the update was wanted; 0: it is no work of this process. */
+  async #write(
+    { owner, id, claim }: { owner: string; id: string; claim: number },
+    body: Record<string, unknown>,
+    output: readonly StoredItem[],
+  ): Promise<void> {
+    const run = isAtWork(body) ? this.#host.processId : null;
+    await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      const changes = await on.run(sql`UPDATE fermata.responses
+        SET body = ${JSON.stringify(body)}, run = ${run}
+        WHERE owner = ${owner} AND id = ${id} AND (run IS NULL OR run = ${this.#host.processId})
+          AND claim = coalesce(nullif(${claim}::integer, 0), claim)`);
+      if (changes > 0) await writeOutput(on, { owner, id }, run === null, output);
+    });
+    if (run === null) this.#host.claims.endSoon(id);
   }
 }
 

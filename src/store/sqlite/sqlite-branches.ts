@@ -1,7 +1,7 @@
 /** Branched conversations in the SQLite file that holds the responses too. */
 
-import type { HeldCallTable } from "./held-call-table.ts";
 import { sql, type StoreDatabase } from "./database.ts";
+import type { StoreHost } from "./host.ts";
 import {
   type ConversationRow,
   conversationOf,
@@ -25,30 +25,16 @@ import type {
   RunHold,
 } from "../types.ts";
 
-/** What the file's owner does for its tables. */
-interface BranchHost {
-  /** It is a file. */
-  lasts: boolean;
-  heldCalls: HeldCallTable;
-  /** Of this process among those that have the file open. */
-  processId: string;
-  /** Forgets those that are gone. Within a transaction, as `keepLimits`. */
-  forgetDead(): void;
-  /** Called with each run that begins. */
-  keepLimits(): void;
-  /** A transaction that is tried again later if it fails. @throws its first error */
-  writeEnd(id: string, work: () => void): void;
-}
-
 export class SqliteBranches implements BranchStore {
+  /** It is a file. */
   readonly lasts: boolean;
   readonly #database: StoreDatabase;
-  readonly #host: BranchHost;
+  readonly #host: StoreHost;
 
-  constructor(database: StoreDatabase, host: BranchHost) {
+  constructor(database: StoreDatabase, host: StoreHost, lasts: boolean) {
     this.#database = database;
     this.#host = host;
-    this.lasts = host.lasts;
+    this.lasts = lasts;
   }
 
   async createConversation(owner: string, conversation: BranchedConversation): Promise<void> {

@@ -2,22 +2,12 @@
 
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../../errors.ts";
-import type {
-  HeldCall,
-  NewResponse,
-  ResponseHold,
-  ResponseItems,
-  ResponseStore,
-  StoredItem,
-  StoredResponse,
-} from "../types.ts";
+import type { OpenStore } from "../types.ts";
 import { HeldCallTable } from "./held-call-table.ts";
 import { ItemTable } from "./item-table.ts";
 import { ClockWatch } from "../clock-watch.ts";
 import { sql, StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
-import { isAtWork } from "../response-state.ts";
-import { ResponseTable } from "./response-table.ts";
 import {
   defaultLimits,
   retentionEvery,
@@ -28,17 +18,18 @@ import { applyRetention } from "./retention.ts";
 import { Runs } from "./runs.ts";
 import { SqliteBranches } from "./sqlite-branches.ts";
 import { SqliteConversations } from "./sqlite-conversations.ts";
+import { SqliteResponses } from "./sqlite-responses.ts";
 
-export class SqliteStore implements ResponseStore {
+export class SqliteStore implements OpenStore {
+  readonly responses: SqliteResponses;
   readonly conversations: SqliteConversations;
   readonly branches: SqliteBranches;
+  readonly shared = null;
   readonly #database: StoreDatabase;
   readonly #clock = new ClockWatch();
   readonly #limits: RetentionLimits;
   readonly #runs: Runs;
   readonly #items: ItemTable;
-  readonly #responses: ResponseTable;
-  readonly #heldCalls: HeldCallTable;
   #created = 0;
   /** Ends that could not be written, by the ids of what they end. */
   readonly #unwritten = new Map<string, () => void>();
@@ -58,17 +49,16 @@ export class SqliteStore implements ResponseStore {
     }
     this.#runs = new Runs(this.#database, () => this.#writeEnds());
     this.#items = new ItemTable(this.#database);
-    this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
-    this.conversations = new SqliteConversations(this.#database, this.#items);
-    this.#heldCalls = new HeldCallTable(this.#database);
-    this.branches = new SqliteBranches(this.#database, {
-      lasts: path !== null,
-      heldCalls: this.#heldCalls,
+    const host = {
+      heldCalls: new HeldCallTable(this.#database),
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
-      writeEnd: (id, work) => this.#writeEnd(id, work),
-    });
+      writeEnd: (id: string, work: () => void) => this.#writeEnd(id, work),
+    };
+    this.responses = new SqliteResponses(this.#database, this.#items, host);
+    this.conversations = new SqliteConversations(this.#database, this.#items);
+    this.branches = new SqliteBranches(this.#database, host, path !== null);
     this.#database.inTransaction(() => {
       this.#failInterrupted();
       this.#applyRetention();
@@ -76,7 +66,7 @@ export class SqliteStore implements ResponseStore {
   }
 
   /** 32 random bytes, the same for all who open the file. */
-  secret(name: string): Buffer {
+  async secret(name: string): Promise<Buffer> {
     return this.#database.inTransaction(() => {
       this.#database.run(sql`INSERT OR IGNORE INTO secrets (name, value)
         VALUES (${name}, ${randomBytes(32)})`);
@@ -86,108 +76,17 @@ export class SqliteStore implements ResponseStore {
     });
   }
 
-  async createResponse(response: NewResponse): Promise<void> {
-    this.#database.inTransaction(() => {
-      this.#responses.insert(response);
-      this.#keepLimits();
-    });
-  }
-
-  async updateResponse(
-    owner: string,
-    id: string,
-    body: Record<string, unknown>,
-    output: readonly StoredItem[],
-  ): Promise<void> {
-    const work = (): void => this.#responses.update(owner, id, body, output);
-    if (isAtWork(body)) this.#database.inTransaction(work);
-    else this.#writeEnd(id, work);
-  }
-
-  async response(owner: string, id: string): Promise<StoredResponse | null> {
-    const found = this.#responses.find(owner, id);
-    if (found === null || found.run === null || found.run === this.#runs.id) return found;
-    // Another process was at work on it, and may be gone since this one began.
-    this.#database.inTransaction(() => this.#failInterrupted());
-    return this.#responses.find(owner, id);
-  }
-
-  async responses(owner: string): Promise<StoredResponse[]> {
-    return this.#responses.all(owner);
-  }
-
-  async responseItems(owner: string, id: string): Promise<ResponseItems | null> {
-    return this.#responses.items(owner, id);
-  }
-
-  async deleteResponse(owner: string, id: string): Promise<boolean> {
-    return this.#database.inTransaction(() => this.#responses.delete(owner, id));
-  }
-
-  async item(owner: string, id: string): Promise<StoredItem | null> {
-    return this.#items.find(owner, id);
-  }
-
-  async updateItem(owner: string, item: StoredItem): Promise<void> {
-    this.#database.inTransaction(() => this.#items.put(owner, item));
-  }
-
-  async setHold(hold: Omit<ResponseHold, "resumes">): Promise<void> {
-    this.#responses.setHold(hold);
-  }
-
-  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
-    this.#responses.countHold(id, by);
-  }
-
-  async takeHolds(): Promise<ResponseHold[]> {
-    return this.#database.inTransaction(() => {
-      this.#failInterrupted();
-      return this.#responses.takeHolds();
-    });
-  }
-
-  async setHeldCall(
-    responseId: string,
-    callId: string,
-    state: unknown,
-    from?: unknown,
-  ): Promise<boolean> {
-    return this.#heldCalls.set(responseId, callId, state, from);
-  }
-
-  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
-    return this.#heldCalls.ofResponses(owner, callId);
-  }
-
-  async addEvent(
-    id: string,
-    number: number,
-    event: object,
-    tokens?: readonly number[],
-  ): Promise<void> {
-    this.#responses.addEvent(id, number, event, tokens);
-  }
-
-  async eventTokens(id: string, from: number): Promise<number[]> {
-    return this.#responses.eventTokens(id, from);
-  }
-
-  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
-    return this.#responses.events(owner, id, after);
-  }
-
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
     this.#writeEnds();
-    this.#responses.leaveHolds(this.#runs.id);
+    this.responses.leaveHolds(this.#runs.id);
     this.#runs.close();
     this.#database.close();
   }
 
   #failInterrupted(): void {
     for (const run of this.#runs.dead()) {
-      this.#responses.failAll(run);
+      this.responses.failAll(run);
       this.#runs.forget(run);
     }
   }

@@ -14,7 +14,7 @@ export interface StoreThreadData {
   options: StoreOptions;
 }
 
-type Part = "responses" | "conversations" | "branches";
+type Part = "store" | "responses" | "conversations" | "branches";
 
 export interface StoreCall {
   part: Part;
@@ -72,7 +72,7 @@ export async function openStoreThread(
     });
   let closing: Promise<void> | null = null;
   const close = async (): Promise<void> => {
-    if (failure === null) await call("responses", "close", []);
+    if (failure === null) await call("store", "close", []);
     await worker.terminate();
   };
   try {
@@ -81,7 +81,8 @@ export async function openStoreThread(
     await worker.terminate();
     throw error;
   }
-  return proxy("responses", {
+  return proxy("store", {
+    responses: proxy("responses", {}),
     conversations: proxy("conversations", {}),
     branches: proxy("branches", { lasts: true }),
     shared: null,

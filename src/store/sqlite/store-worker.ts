@@ -27,7 +27,7 @@ function open(): SqliteStore | null {
 
 const store = open();
 parentPort!.on("message", ({ part, method, values }: StoreCall) => {
-  const target = (part === "responses" ? store : store?.[part]) as unknown as Record<
+  const target = (part === "store" ? store : store?.[part]) as unknown as Record<
     string,
     (...values: unknown[]) => unknown
   >;

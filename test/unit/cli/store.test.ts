@@ -47,7 +47,7 @@ const item = (id: string, text: string) => ({
 async function fill(): Promise<SqliteStore> {
   const store = new SqliteStore(path);
   const response = { id: "resp_1", owner: "ann", createdAt: now };
-  await store.createResponse({
+  await store.responses.create({
     ...response,
     previousResponseId: null,
     conversationId: null,
@@ -55,7 +55,7 @@ async function fill(): Promise<SqliteStore> {
     input: [item("msg_1", "Hi")],
   });
   const body = { id: "resp_1", status: "completed" };
-  await store.updateResponse("ann", "resp_1", body, [item("msg_2", "Hello.")]);
+  await store.responses.update("ann", "resp_1", body, [item("msg_2", "Hello.")]);
   await store.conversations.create("bob", { id: "conv_1", createdAt: now, metadata: { a: "b" } });
   await store.conversations.add("bob", "conv_1", [item("msg_3", "x".repeat(100_000))]);
   await store.branches.createConversation("ann", {
@@ -133,7 +133,9 @@ describe("backup", () => {
     await store.close();
     expect(statSync(join(folder, "copy.sqlite")).mode & 0o777).toBe(0o600);
     const copy = new SqliteStore(join(folder, "copy.sqlite"));
-    expect((await copy.responseItems("ann", "resp_1"))?.output).toEqual([item("msg_2", "Hello.")]);
+    expect((await copy.responses.items("ann", "resp_1"))?.output).toEqual([
+      item("msg_2", "Hello."),
+    ]);
     expect(await copy.conversations.items("bob", "conv_1")).toHaveLength(1);
     await copy.close();
   });

@@ -15,12 +15,12 @@ test.skipIf(!storeKinds.includes("postgres"))(
   async () => {
     const world = await storeWorld("postgres");
     const store = await world.open();
-    const bodyOf = async (id: string) => (await store.response("ann", id))!.body;
+    const bodyOf = async (id: string) => (await store.responses.find("ann", id))!.body;
     try {
-      for (const id of ["taken", "kept"]) await store.createResponse(response(id));
+      for (const id of ["taken", "kept"]) await store.responses.create(response(id));
       await world.query("ALTER TABLE responses RENAME TO away");
       for (const id of ["taken", "kept"]) {
-        const end = store.updateResponse("ann", id, { id, status: "failed" }, []);
+        const end = store.responses.update("ann", id, { id, status: "failed" }, []);
         await expect(end).rejects.toThrow("responses");
       }
       // This process was taken for dead, and another one has ended what it took.
@@ -46,7 +46,7 @@ test.skipIf(!storeKinds.includes("postgres"))(
     const world = await storeWorld("postgres");
     const gone = await world.open();
     const store = await world.open();
-    const events = async () => await store.events("ann", "held");
+    const events = async () => await store.responses.events("ann", "held");
     const waits = async (reason: string): Promise<void> =>
       await eventually(async () => {
         const rows = await world.query(
@@ -55,19 +55,19 @@ test.skipIf(!storeKinds.includes("postgres"))(
         expect(rows.length).toBeGreaterThan(0);
       });
     try {
-      await gone.createResponse(response("held"));
+      await gone.responses.create(response("held"));
       const round = { turn: null, at: "created", fingerprint: "" };
       const hold = { owner: "ann", id: "held", request: {}, round, next: 0, deadline: 0 };
-      await gone.setHold(hold);
+      await gone.responses.setHold(hold);
       // Its insert waits for this one, which comes to nothing.
       const other = world.query(`BEGIN; INSERT INTO response_events (response_id, number, body)
         VALUES ('held', 0, '{}'); SELECT pg_sleep(1); ROLLBACK`);
       await waits("PgSleep");
-      const last = gone.addEvent("held", 0, { type: "last" });
+      const last = gone.responses.addEvent("held", 0, { type: "last" });
       await waits("transactionid");
       // As for a process that was seen to be gone.
       await world.query("UPDATE responses SET run = NULL");
-      expect(await store.takeHolds()).toMatchObject([{ id: "held" }]);
+      expect(await store.responses.takeHolds()).toMatchObject([{ id: "held" }]);
       const seen = await events();
       await Promise.all([other, last]);
       expect(await events()).toEqual(seen);

@@ -50,7 +50,7 @@ test("what fails in a transaction that the database gave up is told, not its rol
     "CREATE TRIGGER full BEFORE INSERT ON responses BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END",
   );
   database.close();
-  await expect(store.createResponse(response("r1"))).rejects.toThrow("the disk is full");
+  await expect(store.responses.create(response("r1"))).rejects.toThrow("the disk is full");
 });
 
 test("the first cause is told where the rollback fails too", () => {
@@ -84,16 +84,18 @@ describe("an end that cannot be written", () => {
   afterEach(() => vi.useRealTimers());
 
   test("of a response is written once there is room", async () => {
-    await store.createResponse(response("r1"));
+    await store.responses.create(response("r1"));
     const database = full("responses");
     const ended = { id: "r1", status: "completed" };
-    await expect(store.updateResponse("ann", "r1", ended, [])).rejects.toThrow("the disk is full");
+    await expect(store.responses.update("ann", "r1", ended, [])).rejects.toThrow(
+      "the disk is full",
+    );
     vi.advanceTimersByTime(signOfLifeMs);
-    expect((await store.response("ann", "r1"))?.body).not.toEqual(ended);
+    expect((await store.responses.find("ann", "r1"))?.body).not.toEqual(ended);
     database.exec("DROP TRIGGER full");
     database.close();
     vi.advanceTimersByTime(signOfLifeMs);
-    expect((await store.response("ann", "r1"))?.body).toEqual(ended);
+    expect((await store.responses.find("ann", "r1"))?.body).toEqual(ended);
   });
 
   test("of a conversation's run, and of one that was deleted meanwhile", async () => {
@@ -139,7 +141,7 @@ describe.runIf(process.platform === "linux")("another process of this machine", 
   /** As if it had opened the file and begun its response, and shown no sign of life since. */
   async function work(began = beganAt(other.pid!)): Promise<void> {
     const owned = new SqliteStore(path);
-    await owned.createResponse(response("r1"));
+    await owned.responses.create(response("r1"));
     const database = new Database(path);
     database
       .prepare(
@@ -152,12 +154,14 @@ describe.runIf(process.platform === "linux")("another process of this machine", 
 
   test("keeps what it works on while it stands still, or clocks jump", async () => {
     await work();
-    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "in_progress" });
+    expect((await store.responses.find("ann", "r1"))!.body).toMatchObject({
+      status: "in_progress",
+    });
   });
 
   test("is another one, if it began at another time", async () => {
     await work("1");
-    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "failed" });
+    expect((await store.responses.find("ann", "r1"))!.body).toMatchObject({ status: "failed" });
   });
 
   test.each([
@@ -174,11 +178,13 @@ describe.runIf(process.platform === "linux")("another process of this machine", 
       database.close();
     };
     place(Math.floor(Date.now() / 1000));
-    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "in_progress" });
+    expect((await store.responses.find("ann", "r1"))!.body).toMatchObject({
+      status: "in_progress",
+    });
     // It is not refused, as it would be by a living process of this machine.
     await new SqliteStore(path).close();
     place(1);
-    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "failed" });
+    expect((await store.responses.find("ann", "r1"))!.body).toMatchObject({ status: "failed" });
   });
 
   test("has the file for itself", async () => {
@@ -227,7 +233,7 @@ test("a file that another process has locked for a moment is waited for at its f
 });
 
 test("a file of the first version keeps its events", async () => {
-  await store.createResponse(response("r1"));
+  await store.responses.create(response("r1"));
   await store.close();
   const database = new Database(path);
   database.exec("DROP TABLE response_events");
@@ -243,7 +249,7 @@ test("a file of the first version keeps its events", async () => {
   database.exec("PRAGMA user_version = 1");
   database.close();
   store = new SqliteStore(path);
-  expect(await store.events("ann", "r1")).toEqual([{ type: "a" }, { type: "b", n: 1 }]);
+  expect(await store.responses.events("ann", "r1")).toEqual([{ type: "a" }, { type: "b", n: 1 }]);
 });
 
 test("the file is the user's alone", () => {

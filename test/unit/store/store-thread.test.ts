@@ -61,11 +61,11 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
 
 test("streams have their turn while 10,000 items are written, read and deleted", async () => {
   const works = [
-    () => store.createResponse({ ...response("r1"), input: items }),
-    () => store.createResponse({ ...response("r2", "r1"), input: [] }),
-    () => store.responseItems("ann", "r2"),
-    () => store.deleteResponse("ann", "r1"),
-    () => store.deleteResponse("ann", "r2"),
+    () => store.responses.create({ ...response("r1"), input: items }),
+    () => store.responses.create({ ...response("r2", "r1"), input: [] }),
+    () => store.responses.items("ann", "r2"),
+    () => store.responses.delete("ann", "r1"),
+    () => store.responses.delete("ann", "r2"),
   ];
   for (const work of works) expect(await turnsDuring(work)).toBeGreaterThan(20);
 });
@@ -73,20 +73,20 @@ test("streams have their turn while 10,000 items are written, read and deleted",
 test("and while another process has the file", async () => {
   const other = new Database(path);
   other.exec("BEGIN IMMEDIATE");
-  const written = store.createResponse({ ...response("r1"), input: [] });
+  const written = store.responses.create({ ...response("r1"), input: [] });
   const turns = await turnsDuring(() => new Promise((resolve) => setTimeout(resolve, 50)));
   expect(turns).toBeGreaterThan(20);
   other.exec("COMMIT");
   other.close();
   await written;
-  expect(await store.response("ann", "r1")).toMatchObject({ id: "r1" });
+  expect(await store.responses.find("ann", "r1")).toMatchObject({ id: "r1" });
 });
 
 test("what was said comes back as it was, in the order of the calls", async () => {
   const calls = [
-    store.createResponse({ ...response("r1"), input: items.slice(0, 2) }),
-    store.updateResponse("ann", "r1", { id: "r1", status: "completed" }, items.slice(2, 3)),
-    store.responseItems("ann", "r1"),
+    store.responses.create({ ...response("r1"), input: items.slice(0, 2) }),
+    store.responses.update("ann", "r1", { id: "r1", status: "completed" }, items.slice(2, 3)),
+    store.responses.items("ann", "r1"),
     store.branches.conversations("ann", { limit: 5, before: null }),
   ] as const;
   expect((await Promise.all(calls)).slice(2)).toEqual([
@@ -100,17 +100,17 @@ test("errors keep what they say; the store goes on", async () => {
   database.exec(
     "CREATE TRIGGER full BEFORE INSERT ON responses BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
   );
-  await expect(store.createResponse({ ...response("r1"), input: [] })).rejects.toThrow(
+  await expect(store.responses.create({ ...response("r1"), input: [] })).rejects.toThrow(
     "the disk is full",
   );
   database.exec("DROP TRIGGER full");
   database.close();
-  await store.createResponse({ ...response("r1"), input: [] });
+  await store.responses.create({ ...response("r1"), input: [] });
   await expect(open()).rejects.toMatchObject({ code: "store_in_use", param: "store" });
 });
 
 test("closed twice; then it says so", async () => {
   await Promise.all([store.close(), store.close()]);
-  await expect(store.response("ann", "r1")).rejects.toMatchObject({ code: "engine_closed" });
+  await expect(store.responses.find("ann", "r1")).rejects.toMatchObject({ code: "engine_closed" });
   store = await open();
 });

@@ -36,9 +36,9 @@ describe.each(storeKinds)("%s", (kind) => {
   }
 
   async function turn(id: string, parts: Partial<NewResponse>, answer: string): Promise<void> {
-    await store.createResponse(response(id, parts));
+    await store.responses.create(response(id, parts));
     const output = [said(`msg_of_${id}`, "assistant", answer)];
-    await store.updateResponse("ann", id, { id, status: "completed" }, output);
+    await store.responses.update("ann", id, { id, status: "completed" }, output);
   }
 
   function texts(items: readonly StoredItem[]): string[] {
@@ -55,12 +55,12 @@ describe.each(storeKinds)("%s", (kind) => {
       await turn("r1", { input: [said("m1", "user", "one")] }, "1");
       await turn("r2", { previousResponseId: "r1", input: [said("m2", "user", "two")] }, "2");
       await turn("r3", { previousResponseId: "r2", input: [said("m3", "user", "three")] }, "3");
-      expect(await store.deleteResponse("ann", "r2")).toBe(true);
-      const items = await store.responseItems("ann", "r3");
+      expect(await store.responses.delete("ann", "r2")).toBe(true);
+      const items = await store.responses.items("ann", "r3");
       expect(texts(items!.history)).toEqual(["one", "1", "two", "2"]);
       expect(texts(items!.input)).toEqual(["three"]);
       expect(texts(items!.output)).toEqual(["3"]);
-      expect(await store.response("ann", "r2")).toBeNull();
+      expect(await store.responses.find("ann", "r2")).toBeNull();
     });
 
     test("a history that is replayed, with ids or without, is stored once", async () => {
@@ -68,46 +68,46 @@ describe.each(storeKinds)("%s", (kind) => {
       // As a client sends it back: parts without annotations, no id, or its own order of keys.
       const replay = [said("other", "user", "one"), said("msg_of_r1", "assistant", "1")];
       await turn("r2", { input: [...replay, said("m2", "user", "two")] }, "2");
-      const items = await store.responseItems("ann", "r2");
+      const items = await store.responses.items("ann", "r2");
       expect(items!.input.map(({ id }) => id)).toEqual(["m1", "msg_of_r1", "m2"]);
       expect(await count("items")).toBe(4);
     });
 
     test("what is said twice in one history has two ids", async () => {
       const input = [said("a", "user", "yes"), said("b", "user", "yes")];
-      await store.createResponse(response("r1", { input }));
-      await store.createResponse(
+      await store.responses.create(response("r1", { input }));
+      await store.responses.create(
         response("r2", { input: input.map((i) => ({ ...i, id: `x${i.id}` })) }),
       );
-      const items = await store.responseItems("ann", "r2");
+      const items = await store.responses.items("ann", "r2");
       expect(items!.input.map(({ id }) => id)).toEqual(["a", "b"]);
     });
 
     test("an edited item under a known id does not change what was stored", async () => {
       await turn("r1", { input: [said("m1", "user", "one")] }, "1");
       await turn("r2", { input: [said("m1", "user", "forged")] }, "2");
-      expect(texts((await store.responseItems("ann", "r1"))!.input)).toEqual(["one"]);
-      const [forged] = (await store.responseItems("ann", "r2"))!.input;
+      expect(texts((await store.responses.items("ann", "r1"))!.input)).toEqual(["one"]);
+      const [forged] = (await store.responses.items("ann", "r2"))!.input;
       expect(forged!.id).not.toBe("m1");
       expect(texts([forged!])).toEqual(["forged"]);
     });
 
     test("another owner finds nothing", async () => {
       await turn("r1", { input: [said("m1", "user", "one")] }, "1");
-      expect(await store.response("bob", "r1")).toBeNull();
-      expect(await store.responseItems("bob", "r1")).toBeNull();
-      expect(await store.item("bob", "m1")).toBeNull();
-      expect(await store.deleteResponse("bob", "r1")).toBe(false);
-      expect(await store.item("ann", "m1")).toMatchObject({ id: "m1" });
+      expect(await store.responses.find("bob", "r1")).toBeNull();
+      expect(await store.responses.items("bob", "r1")).toBeNull();
+      expect(await store.responses.item("bob", "m1")).toBeNull();
+      expect(await store.responses.delete("bob", "r1")).toBe(false);
+      expect(await store.responses.item("ann", "m1")).toMatchObject({ id: "m1" });
     });
 
     test("deleting the only one that refers to an item deletes the item", async () => {
       await turn("r1", { input: [said("m1", "user", "one")] }, "1");
       await turn("r2", { input: [said("m1", "user", "one")] }, "2");
-      await store.deleteResponse("ann", "r1");
-      expect(await store.item("ann", "m1")).not.toBeNull();
-      expect(await store.item("ann", "msg_of_r1")).toBeNull();
-      await store.deleteResponse("ann", "r2");
+      await store.responses.delete("ann", "r1");
+      expect(await store.responses.item("ann", "m1")).not.toBeNull();
+      expect(await store.responses.item("ann", "msg_of_r1")).toBeNull();
+      await store.responses.delete("ann", "r2");
       expect(await count("items")).toBe(0);
       expect(await count("response_items")).toBe(0);
     });
@@ -117,10 +117,10 @@ describe.each(storeKinds)("%s", (kind) => {
     const again = (prefix: string) =>
       Array.from({ length: 5000 }, (_, index) => said(`${prefix}${index}`, "user", "again"));
     await turn("r1", { input: again("a") }, "1");
-    expect((await store.responseItems("ann", "r1"))!.input).toHaveLength(5000);
+    expect((await store.responses.items("ann", "r1"))!.input).toHaveLength(5000);
     expect(await count("items")).toBe(5001);
     await turn("r2", { input: again("b") }, "2");
-    expect((await store.responseItems("ann", "r2"))!.input).toHaveLength(5000);
+    expect((await store.responses.items("ann", "r2"))!.input).toHaveLength(5000);
     expect(await count("items")).toBe(5002);
   });
 
@@ -130,8 +130,8 @@ describe.each(storeKinds)("%s", (kind) => {
       await store.conversations.add("ann", "c", [said("m0", "user", "zero")]);
       await turn("r1", { conversationId: "c", input: [said("m1", "user", "one")] }, "1");
       await store.conversations.addResponse("ann", "r1");
-      await store.createResponse(response("r2", { conversationId: "c" }));
-      expect(texts((await store.responseItems("ann", "r2"))!.history)).toEqual([
+      await store.responses.create(response("r2", { conversationId: "c" }));
+      expect(texts((await store.responses.items("ann", "r2"))!.history)).toEqual([
         "zero",
         "one",
         "1",
@@ -161,15 +161,15 @@ describe.each(storeKinds)("%s", (kind) => {
     });
 
     test("count: of each owner, so that nobody's go for another's", async () => {
-      await store.createResponse(response("bob's", { owner: "bob", createdAt: 1_900_000_000 }));
-      await store.updateResponse("bob", "bob's", { status: "completed" }, []);
+      await store.responses.create(response("bob's", { owner: "bob", createdAt: 1_900_000_000 }));
+      await store.responses.update("bob", "bob's", { status: "completed" }, []);
       for (const id of ["r1", "r2", "r3"]) await turn(id, { createdAt: 2_000_000_000 }, id);
       expect(await reopen({ maxCount: 1 })).toEqual(["bob's", "r3"]);
     });
 
     test("bytes: of whoever keeps the most, responses and conversations by their age", async () => {
-      await store.createResponse(response("bob's", { owner: "bob", createdAt: 1_900_000_000 }));
-      await store.updateResponse("bob", "bob's", { status: "completed" }, [
+      await store.responses.create(response("bob's", { owner: "bob", createdAt: 1_900_000_000 }));
+      await store.responses.update("bob", "bob's", { status: "completed" }, [
         said("m_bob", "assistant", "x".repeat(20_000)),
       ]);
       await store.conversations.create("ann", { id: "ann's", createdAt: 0, metadata: {} });
@@ -183,9 +183,9 @@ describe.each(storeKinds)("%s", (kind) => {
     test("bytes: of few large entries before many small ones", async () => {
       for (let i = 0; i < 40; i++) {
         const id = `r${i}`;
-        await store.createResponse(response(id, { owner: "bob", createdAt: 1_900_000_000 }));
+        await store.responses.create(response(id, { owner: "bob", createdAt: 1_900_000_000 }));
         const output = [said(`m${i}`, "assistant", `${i}`)];
-        await store.updateResponse("bob", id, { status: "completed" }, output);
+        await store.responses.update("bob", id, { status: "completed" }, output);
       }
       await store.conversations.create("ann", { id: "ann's", createdAt: 0, metadata: {} });
       const items = [said("m_ann", "user", "y".repeat(900_000))];
@@ -198,12 +198,12 @@ describe.each(storeKinds)("%s", (kind) => {
       for (const id of ["old", "new"]) {
         const createdAt = Math.floor(Date.now() / 1000) - (id === "old" ? 2 * 24 * 3600 : 0);
         await turn(id, { createdAt }, id);
-        await store.addEvent(id, 0, { type: id });
+        await store.responses.addEvent(id, 0, { type: id });
       }
       await reopen({});
-      expect(await store.events("ann", "old")).toEqual([]);
-      expect(await store.events("ann", "new")).toEqual([{ type: "new" }]);
-      expect((await store.responseItems("ann", "old"))!.output).toHaveLength(1);
+      expect(await store.responses.events("ann", "old")).toEqual([]);
+      expect(await store.responses.events("ann", "new")).toEqual([{ type: "new" }]);
+      expect((await store.responses.items("ann", "old"))!.output).toHaveLength(1);
     });
 
     test("age", async () => {
@@ -225,7 +225,7 @@ describe.each(storeKinds)("%s", (kind) => {
         const createdAt = Math.floor(Date.now() / 1000);
         const body = { status: "completed" };
         for (let i = 0; i < 200; i++)
-          await store.createResponse(response(`${name} ${i}`, { createdAt, body }));
+          await store.responses.create(response(`${name} ${i}`, { createdAt, body }));
         await world.retained(store);
       };
 
@@ -234,14 +234,14 @@ describe.each(storeKinds)("%s", (kind) => {
         await many("jumped");
         vi.setSystemTime(Date.now() - jump);
         await many("back");
-        expect(await store.response("ann", "old")).not.toBeNull();
+        expect(await store.responses.find("ann", "old")).not.toBeNull();
         vi.setSystemTime(Date.now() + Math.abs(jump));
         await many("again");
-        expect(await store.response("ann", "old")).not.toBeNull();
+        expect(await store.responses.find("ann", "old")).not.toBeNull();
         vi.advanceTimersByTime(25 * 3600_000);
         await many("believed");
-        expect(await store.response("ann", "old")).toBeNull();
-        expect(await store.response("ann", "believed 0")).not.toBeNull();
+        expect(await store.responses.find("ann", "old")).toBeNull();
+        expect(await store.responses.find("ann", "believed 0")).not.toBeNull();
       });
 
       test("what was stored while it was behind is too old for the next process", async () => {
@@ -271,64 +271,74 @@ describe.each(storeKinds)("%s", (kind) => {
   describe("the end of a process", () => {
     test("what it left unfinished is failed, what it finished is there", async () => {
       const gone = await world.open();
-      await gone.createResponse(response("done"));
-      await gone.updateResponse("ann", "done", { status: "completed" }, []);
-      await gone.createResponse(response("half"));
+      await gone.responses.create(response("done"));
+      await gone.responses.update("ann", "done", { status: "completed" }, []);
+      await gone.responses.create(response("half"));
       const said1 = { ...said("m1", "assistant", "Hel"), status: "in_progress" };
-      await gone.updateResponse("ann", "half", { status: "in_progress" }, [said1]);
-      await gone.createResponse(response("waits"));
+      await gone.responses.update("ann", "half", { status: "in_progress" }, [said1]);
+      await gone.responses.create(response("waits"));
       const round = { tokens: [1, 2] };
       const request = { input: "Hi" };
       const hold = { owner: "ann", id: "waits", request, round, next: 7, deadline: 8 };
-      await gone.setHold(hold);
-      await gone.createResponse(response("waited"));
-      await gone.setHold({ ...hold, id: "waited" });
-      await gone.updateResponse("ann", "waited", { status: "completed" }, []);
-      expect(await store.takeHolds()).toEqual([]);
+      await gone.responses.setHold(hold);
+      await gone.responses.create(response("waited"));
+      await gone.responses.setHold({ ...hold, id: "waited" });
+      await gone.responses.update("ann", "waited", { status: "completed" }, []);
+      expect(await store.responses.takeHolds()).toEqual([]);
       // As if it were another process, which ended.
       await world.die();
 
-      expect((await store.response("ann", "done"))!.body).toMatchObject({ status: "completed" });
-      expect((await store.response("ann", "half"))!.body).toMatchObject({
+      expect((await store.responses.find("ann", "done"))!.body).toMatchObject({
+        status: "completed",
+      });
+      expect((await store.responses.find("ann", "half"))!.body).toMatchObject({
         status: "failed",
         error: { code: "server_error" },
       });
-      expect((await store.responseItems("ann", "half"))!.output).toMatchObject([
+      expect((await store.responses.items("ann", "half"))!.output).toMatchObject([
         { status: "incomplete" },
       ]);
       // What waits for its client goes on, in the first process that takes it.
-      expect(await store.takeHolds()).toEqual([{ ...hold, resumes: 0 }]);
-      expect(await store.takeHolds()).toEqual([]);
-      expect((await store.response("ann", "waits"))!.body).toMatchObject({ status: "in_progress" });
+      expect(await store.responses.takeHolds()).toEqual([{ ...hold, resumes: 0 }]);
+      expect(await store.responses.takeHolds()).toEqual([]);
+      expect((await store.responses.find("ann", "waits"))!.body).toMatchObject({
+        status: "in_progress",
+      });
     });
 
     test("events are there as far as they came", async () => {
-      await store.createResponse(response("r1"));
-      for (const number of [0, 1, 2]) await store.addEvent("r1", number, { type: `e${number}` });
-      await store.addEvent("none", 0, {});
-      expect(await store.events("ann", "r1")).toEqual([
+      await store.responses.create(response("r1"));
+      for (const number of [0, 1, 2])
+        await store.responses.addEvent("r1", number, { type: `e${number}` });
+      await store.responses.addEvent("none", 0, {});
+      expect(await store.responses.events("ann", "r1")).toEqual([
         { type: "e0" },
         { type: "e1" },
         { type: "e2" },
       ]);
-      expect(await store.events("bob", "r1")).toEqual([]);
-      await store.deleteResponse("ann", "r1");
+      expect(await store.responses.events("bob", "r1")).toEqual([]);
+      await store.responses.delete("ann", "r1");
       expect(await count("response_events")).toBe(0);
     });
 
     test("what a call has come to is written by the one who knew what it was", async () => {
-      await store.createResponse(response("r1"));
+      await store.responses.create(response("r1"));
       const [asked, started] = [{ at: "asked" }, { at: "started" }];
-      expect(await store.setHeldCall("r1", "call_1", asked)).toBe(true);
-      expect(await store.setHeldCall("r1", "call_1", started, asked)).toBe(true);
-      expect(await store.setHeldCall("r1", "call_1", started, asked)).toBe(false);
-      expect(await store.heldCall("ann", "call_1")).toEqual({ responseId: "r1", state: started });
+      expect(await store.responses.setHeldCall("r1", "call_1", asked)).toBe(true);
+      expect(await store.responses.setHeldCall("r1", "call_1", started, asked)).toBe(true);
+      expect(await store.responses.setHeldCall("r1", "call_1", started, asked)).toBe(false);
+      expect(await store.responses.heldCall("ann", "call_1")).toEqual({
+        responseId: "r1",
+        state: started,
+      });
     });
 
     test("another process that lives keeps what it works on", async () => {
-      await store.createResponse(response("r1"));
+      await store.responses.create(response("r1"));
       const other = await world.open();
-      expect((await other.response("ann", "r1"))!.body).toMatchObject({ status: "in_progress" });
+      expect((await other.responses.find("ann", "r1"))!.body).toMatchObject({
+        status: "in_progress",
+      });
       await other.close();
     });
   });
