@@ -1,15 +1,6 @@
-/** Rows as both databases have them, and what they stand for. */
+/** Rows of responses and their events as both databases have them, and what they stand for. */
 
-import type {
-  BranchedConversation,
-  BranchedMessage,
-  BranchedRun,
-  ResponseHold,
-  ResponseItems,
-  RunHold,
-  StoredItem,
-  StoredResponse,
-} from "./types.ts";
+import type { ResponseHold, ResponseItems, StoredItem, StoredResponse } from "./types.ts";
 
 /** Of the items of a response. */
 export const parts = { history: 0, input: 1, output: 2 } as const;
@@ -24,36 +15,7 @@ export interface ResponseRow {
 
 /** With JSON texts. */
 export type ResponseHoldRow = Omit<ResponseHold, "request" | "round"> &
-  Pick<HoldRow, "request" | "round">;
-
-export interface ConversationRow {
-  id: string;
-  title: string;
-  created_at: number;
-  updated_at: number;
-  leaf_id: string | null;
-  settings: string;
-}
-
-export interface MessageRow {
-  id: string;
-  parent_id: string | null;
-  created_at: number;
-  run_id: string | null;
-  body: string;
-}
-
-export interface RunRow {
-  id: string;
-  conversation_id: string;
-  message_id: string;
-}
-
-export interface HoldRow {
-  request: string;
-  round: string;
-  resumes: number;
-}
+  Record<"request" | "round", string>;
 
 export function storedResponse(row: ResponseRow): StoredResponse & { run: string | null } {
   return {
@@ -76,35 +38,6 @@ export function itemsOfParts(
 
 export function responseHoldOf({ request, round, ...row }: ResponseHoldRow): ResponseHold {
   return { ...row, request: JSON.parse(request), round: JSON.parse(round) };
-}
-
-export function holdOf({ request, round, resumes }: HoldRow, calls: RunHold["calls"]): RunHold {
-  return { request: JSON.parse(request), round: JSON.parse(round), calls, resumes };
-}
-
-export function conversationOf(row: ConversationRow): BranchedConversation {
-  return {
-    id: row.id,
-    title: row.title,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    leafId: row.leaf_id,
-    settings: JSON.parse(row.settings) as Record<string, unknown>,
-  };
-}
-
-export function messageOf(row: MessageRow): BranchedMessage {
-  return {
-    id: row.id,
-    parentId: row.parent_id,
-    createdAt: row.created_at,
-    runId: row.run_id,
-    body: JSON.parse(row.body) as Record<string, unknown>,
-  };
-}
-
-export function runOf(row: RunRow): BranchedRun {
-  return { id: row.id, conversationId: row.conversation_id, messageId: row.message_id };
 }
 
 /** The tokens of an event as a column. */

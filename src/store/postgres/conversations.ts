@@ -1,39 +1,18 @@
 /** Conversations and the order of their items. */
 
+import { CommonConversations } from "../common-conversations.ts";
 import { nowSeconds } from "../retention-limits.ts";
-import type { ConversationStore, StoredConversation, StoredItem } from "../types.ts";
-import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import type { ConversationStore, StoredItem } from "../types.ts";
+import { sql } from "../sql.ts";
+import type { PostgresDatabase, Statements } from "./database.ts";
 import { deleteOrphans, lockItems, referItems } from "./items.ts";
 
-export class PostgresConversations implements ConversationStore {
+export class PostgresConversations extends CommonConversations implements ConversationStore {
   readonly #database: PostgresDatabase;
 
   constructor(database: PostgresDatabase) {
+    super(database);
     this.#database = database;
-  }
-
-  async create(owner: string, { id, createdAt, metadata }: StoredConversation): Promise<void> {
-    // A repetition: its first answer was lost with the connection.
-    await this.#database.run(sql`INSERT INTO fermata.conversations
-      (id, owner, created_at, used_at, metadata)
-      VALUES (${id}, ${owner}, ${createdAt}, ${nowSeconds()}, ${JSON.stringify(metadata)})
-      ON CONFLICT (id) DO NOTHING`);
-  }
-
-  async find(owner: string, id: string): Promise<StoredConversation | null> {
-    const row = await this.#database.get<{ created_at: number; metadata: string }>(
-      sql`SELECT created_at, metadata FROM fermata.conversations
-        WHERE owner = ${owner} AND id = ${id}`,
-    );
-    if (row === undefined) return null;
-    const metadata = JSON.parse(row.metadata) as Record<string, string>;
-    return { id, createdAt: row.created_at, metadata };
-  }
-
-  async setMetadata(owner: string, id: string, metadata: Record<string, string>): Promise<boolean> {
-    const changes = await this.#database.run(sql`UPDATE fermata.conversations
-      SET metadata = ${JSON.stringify(metadata)} WHERE owner = ${owner} AND id = ${id}`);
-    return changes > 0;
   }
 
   async delete(owner: string, id: string): Promise<boolean> {
@@ -45,16 +24,6 @@ export class PostgresConversations implements ConversationStore {
       if (changes > 0) await deleteOrphans(on, keys);
       return changes > 0;
     });
-  }
-
-  async items(owner: string, id: string): Promise<StoredItem[] | null> {
-    const rows = await this.#database.all<{ body: string | null }>(sql`SELECT items.body
-      FROM fermata.conversations
-      LEFT JOIN fermata.conversation_items ON conversation_id = conversations.id
-      LEFT JOIN fermata.items ON items.key = item
-      WHERE conversations.owner = ${owner} AND conversations.id = ${id} ORDER BY position`);
-    if (rows.length === 0) return null;
-    return rows.flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as StoredItem]));
   }
 
   async add(owner: string, id: string, items: readonly StoredItem[]): Promise<StoredItem[]> {

@@ -3,28 +3,14 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import { type CommonStatements, type Query, sql, type Value } from "../sql.ts";
 import { isConflict, isConnectionLost, storeUnavailable } from "./failures.ts";
 
-type Value = string | number | boolean | Buffer | null | readonly (string | number | null)[];
-
-interface Query {
-  text: TemplateStringsArray;
-  values: readonly Value[];
-}
-
-/** A statement with its values in their places. They are bound, and never part of the text. */
-export function sql(text: TemplateStringsArray, ...values: Value[]): Query {
-  return { text, values };
-}
-
 /** Within a transaction or without. */
-export interface Statements {
-  /** @returns the number of changed rows */
+export interface Statements extends CommonStatements {
   run(query: Query): Promise<number>;
-  /** The first row. */
   get<Row>(query: Query): Promise<Row | undefined>;
   all<Row>(query: Query): Promise<Row[]>;
-  /** The first column. */
   column<Item>(query: Query): Promise<Item[]>;
 }
 

@@ -2,7 +2,8 @@
 
 import { freshId, itemDigest } from "../item-identity.ts";
 import type { StoredItem } from "../types.ts";
-import { sql, type Statements } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { Statements } from "./database.ts";
 
 interface ItemRow {
   key: number;

@@ -1,34 +1,33 @@
 /** Responses, their items, events and holds. */
 
+import { CommonResponses, itemsOf } from "../common-responses.ts";
 import { failedBody, incomplete, isAtWork } from "../response-state.ts";
 import {
-  itemsOfParts,
   parts,
   type ResponseHoldRow,
   responseHoldOf,
   type ResponseRow,
   storedResponse,
-  readTokens,
   writtenTokens,
 } from "../rows.ts";
 import type {
-  HeldCall,
   NewResponse,
   ResponseHold,
-  ResponseItems,
   ResponseStore,
   StoredItem,
   StoredResponse,
 } from "../types.ts";
-import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { PostgresDatabase, Statements } from "./database.ts";
 import type { StoreHost } from "./host.ts";
 import { deleteOrphans, lockItems, putItems, referItems } from "./items.ts";
 
-export class PostgresResponses implements ResponseStore {
+export class PostgresResponses extends CommonResponses implements ResponseStore {
   readonly #database: PostgresDatabase;
   readonly #host: StoreHost;
 
   constructor(database: PostgresDatabase, host: StoreHost) {
+    super(database, host);
     this.#database = database;
     this.#host = host;
   }
@@ -64,23 +63,11 @@ export class PostgresResponses implements ResponseStore {
     this.#host.changed(id);
   }
 
-  async find(owner: string, id: string): Promise<StoredResponse | null> {
-    const found = await this.#find(owner, id);
-    if (found === null || found.run === null || found.run === this.#host.processId) return found;
-    // Another process was at work on it, and may be gone since.
-    await this.#host.forgetDead();
-    return await this.#find(owner, id);
-  }
-
   async all(owner: string): Promise<StoredResponse[]> {
     const rows = await this.#database.all<ResponseRow>(sql`SELECT id, run, previous_response_id,
       conversation_id, body FROM fermata.responses WHERE owner = ${owner}
       ORDER BY created_at, row`);
     return rows.map(storedResponse);
-  }
-
-  async items(owner: string, id: string): Promise<ResponseItems | null> {
-    return await itemsOf(this.#database, owner, id);
   }
 
   async delete(owner: string, id: string): Promise<boolean> {
@@ -93,12 +80,6 @@ export class PostgresResponses implements ResponseStore {
       if (changes > 0) await deleteOrphans(on, keys);
       return changes > 0;
     });
-  }
-
-  async item(owner: string, id: string): Promise<StoredItem | null> {
-    const [body] = await this.#database.column<string>(sql`SELECT body FROM fermata.items
-      WHERE owner = ${owner} AND id = ${id}`);
-    return body === undefined ? null : (JSON.parse(body) as StoredItem);
   }
 
   async updateItem(owner: string, item: StoredItem): Promise<void> {
@@ -128,12 +109,6 @@ export class PostgresResponses implements ResponseStore {
         resumes = 0`);
   }
 
-  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
-    await this.#database
-      .run(sql`UPDATE fermata.response_holds SET resumes = resumes + ${by}::integer
-      WHERE response_id = ${id}`);
-  }
-
   /** Responses of this process that wait for their client belong to no process from now on. */
   async leaveHolds(): Promise<void> {
     await leaveHolds(this.#database, this.#host.processId);
@@ -159,28 +134,6 @@ export class PostgresResponses implements ResponseStore {
     return rows.map(responseHoldOf);
   }
 
-  async setHeldCall(
-    responseId: string,
-    callId: string,
-    state: unknown,
-    from?: unknown,
-  ): Promise<boolean> {
-    const before = from === undefined ? null : JSON.stringify(from);
-    const changes = await this.#database
-      .run(sql`INSERT INTO fermata.held_calls AS known (holder, call_id, state)
-      VALUES (${responseId}, ${callId}, ${JSON.stringify(state)})
-      ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state
-      WHERE ${before}::text IS NULL OR known.state = ${before}`);
-    return changes > 0;
-  }
-
-  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
-    const row = await this.#database.get<{ holder: string; state: string }>(sql`SELECT holder, state
-      FROM fermata.held_calls JOIN fermata.responses ON responses.id = holder
-      WHERE owner = ${owner} AND call_id = ${callId}`);
-    return row === undefined ? null : { responseId: row.holder, state: JSON.parse(row.state) };
-  }
-
   /** Nothing, where the response was deleted while it was generated, or is another process's. */
   async addEvent(
     id: string,
@@ -197,30 +150,6 @@ export class PostgresResponses implements ResponseStore {
       FOR SHARE
       ON CONFLICT (response_id, number) DO NOTHING`);
     this.#host.changed(id);
-  }
-
-  async eventTokens(id: string, from: number): Promise<number[]> {
-    const columns = await this.#database.column<string | null>(sql`SELECT tokens
-      FROM fermata.response_events
-      WHERE response_id = ${id} AND number >= ${from} ORDER BY number`);
-    return columns.flatMap((column) => readTokens(column) ?? []);
-  }
-
-  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
-    const bodies = await this.#database.column<string>(sql`SELECT response_events.body
-      FROM fermata.response_events JOIN fermata.responses ON responses.id = response_id
-      WHERE owner = ${owner} AND id = ${id}
-        AND number > ${after} ORDER BY number`);
-    return bodies.map((body) => JSON.parse(body) as unknown);
-  }
-
-  async #find(
-    owner: string,
-    id: string,
-  ): Promise<(StoredResponse & { run: string | null }) | null> {
-    const row = await this.#database.get<ResponseRow>(sql`SELECT id, run, previous_response_id,
-      conversation_id, body FROM fermata.responses WHERE owner = ${owner} AND id = ${id}`);
-    return row === undefined ? null : storedResponse(row);
   }
 
   /** `claim`: as this process knew it when the update was wanted; 0: it is no work of this process. */
@@ -302,14 +231,4 @@ async function insertItems(
   await on.run(sql`INSERT INTO fermata.response_items (response_id, part, position, item)
     SELECT ${id}, ${part}::smallint, place - 1, item
     FROM unnest(${keys}::bigint[]) WITH ORDINALITY AS new (item, place)`);
-}
-
-async function itemsOf(on: Statements, owner: string, id: string): Promise<ResponseItems | null> {
-  const rows = await on.all<{ part: number | null; body: string }>(sql`SELECT part, items.body
-    FROM fermata.responses
-    LEFT JOIN fermata.response_items ON response_id = responses.id
-    LEFT JOIN fermata.items ON items.key = item
-    WHERE responses.owner = ${owner} AND responses.id = ${id} ORDER BY part, position`);
-  if (rows.length === 0) return null;
-  return itemsOfParts(rows);
 }

@@ -1,7 +1,8 @@
 /** Keeps the database within its limits, in steps that are short. The owner that keeps the most loses its oldest entries first; entries that are being written stay. */
 
 import { eventsSeconds, nowSeconds, type RetentionLimits } from "../retention-limits.ts";
-import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { PostgresDatabase, Statements } from "./database.ts";
 import { deleteOrphans, lockItems } from "./items.ts";
 import { lockClass, retentionLock } from "./schema.ts";
 

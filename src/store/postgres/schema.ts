@@ -3,7 +3,8 @@
 import { FermataError } from "../../errors.ts";
 import type pg from "pg";
 import { plainAddress } from "./address.ts";
-import { sql, statementsOn } from "./database.ts";
+import { sql } from "../sql.ts";
+import { statementsOn } from "./database.ts";
 import { isConnectionLost, storeUnavailable } from "./failures.ts";
 
 /** Of advisory locks: what Fermata locks in a database that others may use too. */

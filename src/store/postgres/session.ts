@@ -6,7 +6,8 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { beganAt, isRunning, place } from "../process-place.ts";
-import { sql, type Statements, statementsOn } from "./database.ts";
+import { sql } from "../sql.ts";
+import { type Statements, statementsOn } from "./database.ts";
 import { lockClass } from "./schema.ts";
 
 const beatMs = 1000;

@@ -3,7 +3,8 @@
 import type { DeliveryListener, QuestionState, SharedStore } from "../types.ts";
 import { Changes } from "./changes.ts";
 import type { Claims } from "./claims.ts";
-import { type PostgresDatabase, sql } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { PostgresDatabase } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
 import { channels, type Session } from "./session.ts";
 

@@ -1,21 +1,12 @@
 /** Statements and transactions on the SQLite file that keeps responses and conversations. */
 
 import type Database from "libsql";
+import type { CommonStatements, Query } from "../sql.ts";
 
-type Value = string | number | bigint | Buffer | null;
+type Value = string | number | Buffer | null;
 
-interface Query {
-  text: TemplateStringsArray;
-  values: Value[];
-}
-
-/** A statement with its values in their places. They are bound, and never part of the text. */
-export function sql(text: TemplateStringsArray, ...values: Value[]): Query {
-  return { text, values };
-}
-
-/** Its methods take a query, or text with a `?` for each value. */
-export class StoreDatabase {
+/** Its methods take a query, or text with a `?` for each value. They are done when they return. */
+export class StoreDatabase implements CommonStatements {
   readonly #database: Database.Database;
   /** A statement is compiled once. */
   readonly #statements = new Map<TemplateStringsArray | string, Database.Statement>();
@@ -32,25 +23,19 @@ export class StoreDatabase {
     this.#database.close();
   }
 
-  /** @returns the number of changed rows, and the key of the last new one */
-  run(
-    query: Query | string,
-    ...values: Value[]
-  ): { changes: number; lastInsertRowid: number | bigint } {
-    return this.#statement(query).run(...valuesOf(query, values));
+  run(query: Query<Value> | string, ...values: Value[]): number {
+    return this.#statement(query).run(...valuesOf(query, values)).changes;
   }
 
-  /** The first row. */
-  get<Row>(query: Query | string, ...values: Value[]): Row | undefined {
+  get<Row>(query: Query<Value> | string, ...values: Value[]): Row | undefined {
     return this.#statement(query).get(...valuesOf(query, values)) as Row | undefined;
   }
 
-  all<Row>(query: Query | string, ...values: Value[]): Row[] {
+  all<Row>(query: Query<Value> | string, ...values: Value[]): Row[] {
     return this.#statement(query).all(...valuesOf(query, values)) as Row[];
   }
 
-  /** The first column. */
-  column<Item>(query: Query | string, ...values: Value[]): Item[] {
+  column<Item>(query: Query<Value> | string, ...values: Value[]): Item[] {
     return this.all<object>(query, ...values).map((row) => Object.values(row)[0] as Item);
   }
 
@@ -75,16 +60,18 @@ export class StoreDatabase {
     }
   }
 
-  #statement(query: Query | string): Database.Statement {
+  #statement(query: Query<Value> | string): Database.Statement {
     const text = typeof query === "string" ? query : query.text;
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
-    const statement = this.#database.prepare(typeof text === "string" ? text : text.join("?"));
+    // A file has no schemas.
+    const own = typeof text === "string" ? text : text.join("?").replaceAll("fermata.", "");
+    const statement = this.#database.prepare(own);
     this.#statements.set(text, statement);
     return statement;
   }
 }
 
-function valuesOf(query: Query | string, values: Value[]): Value[] {
+function valuesOf(query: Query<Value> | string, values: readonly Value[]): readonly Value[] {
   return typeof query === "string" ? values : query.values;
 }

@@ -1,9 +1,6 @@
 /** What the file's owner does for its parts. Type-only. */
 
-import type { HeldCallTable } from "./held-call-table.ts";
-
 export interface StoreHost {
-  heldCalls: HeldCallTable;
   /** Of this process among those that have the file open. */
   processId: string;
   /** Forgets those that are gone. Within a transaction, as `keepLimits`. */

@@ -1,7 +1,8 @@
 /** Items, each stored once. */
 
-import { sql, type StoreDatabase } from "./database.ts";
 import { freshId, itemDigest } from "../item-identity.ts";
+import { sql } from "../sql.ts";
+import type { StoreDatabase } from "./database.ts";
 import type { StoredItem } from "../types.ts";
 
 interface ItemRow {
@@ -86,17 +87,6 @@ export class ItemTable {
     return row.key;
   }
 
-  keyOf(owner: string, id: string): number | null {
-    return this.#byId(owner, id)?.key ?? null;
-  }
-
-  find(owner: string, id: string): StoredItem | null {
-    const row = this.#database.get<{
-      body: string;
-    }>(sql`SELECT body FROM items WHERE owner = ${owner} AND id = ${id}`);
-    return row === undefined ? null : (JSON.parse(row.body) as StoredItem);
-  }
-
   /** Deletes the items that nothing uses any more: among `keys`, or among all items. */
   deleteOrphans(keys?: readonly number[]): void {
     if (keys === undefined) this.#database.run(`DELETE FROM items WHERE ${isOrphan}`);
@@ -112,8 +102,8 @@ export class ItemTable {
   }
 
   #add(owner: string, item: StoredItem, digest: string): number {
-    const { lastInsertRowid } = this.#database.run(sql`INSERT INTO items (owner, id, digest, body)
-      VALUES (${owner}, ${item.id}, ${digest}, ${JSON.stringify(item)})`);
-    return Number(lastInsertRowid);
+    const [key] = this.#database.column<number>(sql`INSERT INTO items (owner, id, digest, body)
+      VALUES (${owner}, ${item.id}, ${digest}, ${JSON.stringify(item)}) RETURNING key`);
+    return key!;
   }
 }

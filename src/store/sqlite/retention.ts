@@ -1,6 +1,7 @@
 /** Keeps the file within its limits. The owner that keeps the most loses its oldest entries first; entries that are being written stay. */
 
-import { sql, type StoreDatabase } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { StoreDatabase } from "./database.ts";
 import type { ItemTable } from "./item-table.ts";
 import { eventsSeconds, nowSeconds, type RetentionLimits } from "../retention-limits.ts";
 

@@ -1,6 +1,7 @@
 /** The processes that have a store's file open. A process that dies leaves its row behind. */
 
-import { sql, type StoreDatabase } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { StoreDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
 import { beganAt, isRunning, place } from "../process-place.ts";
 import { nowSeconds } from "../retention-limits.ts";

@@ -1,59 +1,36 @@
 /** Conversations and the order of their items. */
 
-import { sql, type StoreDatabase } from "./database.ts";
-import type { ConversationStore, StoredConversation, StoredItem } from "../types.ts";
+import { CommonConversations } from "../common-conversations.ts";
+import { sql } from "../sql.ts";
+import type { StoreDatabase } from "./database.ts";
+import type { ConversationStore, StoredItem } from "../types.ts";
 import { type ItemTable, TakenItems } from "./item-table.ts";
 import { nowSeconds } from "../retention-limits.ts";
 
-export class SqliteConversations implements ConversationStore {
+export class SqliteConversations extends CommonConversations implements ConversationStore {
   readonly #database: StoreDatabase;
   readonly #items: ItemTable;
 
   constructor(database: StoreDatabase, items: ItemTable) {
+    super(database);
     this.#database = database;
     this.#items = items;
-  }
-
-  async create(owner: string, { id, createdAt, metadata }: StoredConversation): Promise<void> {
-    this.#database.run(sql`INSERT INTO conversations (id, owner, created_at, used_at, metadata)
-      VALUES (${id}, ${owner}, ${createdAt}, ${nowSeconds()}, ${JSON.stringify(metadata)})`);
-  }
-
-  async find(owner: string, id: string): Promise<StoredConversation | null> {
-    const row = this.#database.get<{
-      created_at: number;
-      metadata: string;
-    }>(sql`SELECT created_at, metadata FROM conversations WHERE owner = ${owner} AND id = ${id}`);
-    if (row === undefined) return null;
-    const metadata = JSON.parse(row.metadata) as Record<string, string>;
-    return { id, createdAt: row.created_at, metadata };
-  }
-
-  async setMetadata(owner: string, id: string, metadata: Record<string, string>): Promise<boolean> {
-    return (
-      this.#database.run(sql`UPDATE conversations SET metadata = ${JSON.stringify(metadata)}
-        WHERE owner = ${owner} AND id = ${id}`).changes > 0
-    );
   }
 
   async delete(owner: string, id: string): Promise<boolean> {
     return this.#database.inTransaction(() => {
       const keys = this.#keysOf(id);
       const isDeleted =
-        this.#database.run(sql`DELETE FROM conversations WHERE owner = ${owner} AND id = ${id}`)
-          .changes > 0;
+        this.#database.run(sql`DELETE FROM conversations WHERE owner = ${owner} AND id = ${id}`) >
+        0;
       if (isDeleted) this.#items.deleteOrphans(keys);
       return isDeleted;
     });
   }
 
-  async items(owner: string, id: string): Promise<StoredItem[] | null> {
-    return this.#isThere(owner, id) ? this.#itemsOf(id) : null;
-  }
-
   async add(owner: string, id: string, items: readonly StoredItem[]): Promise<StoredItem[]> {
-    return this.#database.inTransaction(() => {
-      if (!this.#isThere(owner, id)) return [];
+    this.#database.inTransaction(() => {
+      if (!this.#isThere(owner, id)) return;
       const taken = new TakenItems(this.#keysOf(id));
       const keys = items.map((item) => {
         const key = this.#items.refer(owner, item, taken);
@@ -61,8 +38,8 @@ export class SqliteConversations implements ConversationStore {
         return key;
       });
       this.#append(id, keys);
-      return this.#itemsOf(id).slice(-items.length || Infinity);
     });
+    return (await this.items(owner, id))?.slice(-items.length || Infinity) ?? [];
   }
 
   async addResponse(owner: string, responseId: string): Promise<void> {
@@ -85,15 +62,12 @@ export class SqliteConversations implements ConversationStore {
   async deleteItem(owner: string, id: string, itemId: string): Promise<boolean> {
     return this.#database.inTransaction(() => {
       if (!this.#isThere(owner, id)) return false;
-      const key = this.#items.keyOf(owner, itemId);
-      if (
-        key === null ||
-        this.#database.run(sql`DELETE FROM conversation_items
-        WHERE conversation_id = ${id} AND item = ${key}`).changes === 0
-      )
-        return false;
-      this.#items.deleteOrphans([key]);
-      return true;
+      const keys = this.#database.column<number>(sql`DELETE FROM conversation_items
+        WHERE conversation_id = ${id} AND item =
+          (SELECT key FROM items WHERE owner = ${owner} AND id = ${itemId})
+        RETURNING item`);
+      this.#items.deleteOrphans(keys);
+      return keys.length > 0;
     });
   }
 
@@ -105,13 +79,6 @@ export class SqliteConversations implements ConversationStore {
   #keysOf(id: string): number[] {
     return this.#database.column(sql`SELECT item FROM conversation_items
       WHERE conversation_id = ${id}`);
-  }
-
-  #itemsOf(id: string): StoredItem[] {
-    const bodies = this.#database.column<string>(sql`SELECT items.body AS body
-      FROM conversation_items JOIN items ON items.key = item
-       WHERE conversation_id = ${id} ORDER BY position`);
-    return bodies.map((body) => JSON.parse(body) as StoredItem);
   }
 
   /** Within a transaction. */

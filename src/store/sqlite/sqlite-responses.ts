@@ -1,35 +1,37 @@
 /** Responses, the order of their items, their events and holds. */
 
+import { CommonResponses } from "../common-responses.ts";
 import { failedBody, incomplete, isAtWork } from "../response-state.ts";
 import {
-  itemsOfParts,
   parts,
   type ResponseHoldRow,
   responseHoldOf,
   type ResponseRow,
   storedResponse,
-  readTokens,
   writtenTokens,
 } from "../rows.ts";
-import { sql, type StoreDatabase } from "./database.ts";
+import { sql } from "../sql.ts";
+import type { StoreDatabase } from "./database.ts";
 import type { StoreHost } from "./host.ts";
 import type {
-  HeldCall,
   NewResponse,
   ResponseHold,
-  ResponseItems,
   ResponseStore,
   StoredItem,
   StoredResponse,
 } from "../types.ts";
 import { type ItemTable, TakenItems } from "./item-table.ts";
 
-export class SqliteResponses implements ResponseStore {
+export class SqliteResponses extends CommonResponses implements ResponseStore {
   readonly #database: StoreDatabase;
   readonly #items: ItemTable;
   readonly #host: StoreHost;
 
   constructor(database: StoreDatabase, items: ItemTable, host: StoreHost) {
+    super(database, {
+      processId: host.processId,
+      forgetDead: () => database.inTransaction(() => host.forgetDead()),
+    });
     this.#database = database;
     this.#items = items;
     this.#host = host;
@@ -53,14 +55,6 @@ export class SqliteResponses implements ResponseStore {
     else this.#host.writeEnd(id, work);
   }
 
-  async find(owner: string, id: string): Promise<StoredResponse | null> {
-    const found = this.#find(owner, id);
-    if (found === null || found.run === null || found.run === this.#host.processId) return found;
-    // Another process was at work on it, and may be gone since this one began.
-    this.#database.inTransaction(() => this.#host.forgetDead());
-    return this.#find(owner, id);
-  }
-
   async all(owner: string): Promise<StoredResponse[]> {
     return this.#database
       .all<ResponseRow>(sql`SELECT id, run, previous_response_id, conversation_id, body
@@ -68,24 +62,15 @@ export class SqliteResponses implements ResponseStore {
       .map(storedResponse);
   }
 
-  async items(owner: string, id: string): Promise<ResponseItems | null> {
-    return this.#find(owner, id) === null ? null : this.#itemsOf(id);
-  }
-
   async delete(owner: string, id: string): Promise<boolean> {
     return this.#database.inTransaction(() => {
       const keys = this.#database.column<number>(sql`SELECT item FROM response_items
         WHERE response_id = ${id}`);
       const isDeleted =
-        this.#database.run(sql`DELETE FROM responses WHERE owner = ${owner} AND id = ${id}`)
-          .changes > 0;
+        this.#database.run(sql`DELETE FROM responses WHERE owner = ${owner} AND id = ${id}`) > 0;
       if (isDeleted) this.#items.deleteOrphans(keys);
       return isDeleted;
     });
-  }
-
-  async item(owner: string, id: string): Promise<StoredItem | null> {
-    return this.#items.find(owner, id);
   }
 
   async updateItem(owner: string, item: StoredItem): Promise<void> {
@@ -106,11 +91,6 @@ export class SqliteResponses implements ResponseStore {
        FROM responses WHERE id = ${id}`);
   }
 
-  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
-    this.#database.run(sql`UPDATE response_holds SET resumes = resumes + ${by}
-      WHERE response_id = ${id}`);
-  }
-
   async takeHolds(): Promise<ResponseHold[]> {
     return this.#database.inTransaction(() => {
       this.#host.forgetDead();
@@ -125,19 +105,6 @@ export class SqliteResponses implements ResponseStore {
     });
   }
 
-  async setHeldCall(
-    responseId: string,
-    callId: string,
-    state: unknown,
-    from?: unknown,
-  ): Promise<boolean> {
-    return this.#host.heldCalls.set(responseId, callId, state, from);
-  }
-
-  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
-    return this.#host.heldCalls.ofResponses(owner, callId);
-  }
-
   async addEvent(
     id: string,
     number: number,
@@ -148,20 +115,6 @@ export class SqliteResponses implements ResponseStore {
     this.#database.run(sql`INSERT INTO response_events (response_id, number, body, tokens)
        SELECT id, ${number}, ${JSON.stringify(event)}, ${writtenTokens(tokens)}
        FROM responses WHERE id = ${id}`);
-  }
-
-  async eventTokens(id: string, from: number): Promise<number[]> {
-    const columns = this.#database.column<string | null>(sql`SELECT tokens FROM response_events
-      WHERE response_id = ${id} AND number >= ${from} ORDER BY number`);
-    return columns.flatMap((column) => readTokens(column) ?? []);
-  }
-
-  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
-    const bodies = this.#database.column<string>(sql`SELECT response_events.body AS body
-      FROM response_events
-       JOIN responses ON responses.id = response_id WHERE owner = ${owner} AND id = ${id}
-         AND number > ${after} ORDER BY number`);
-    return bodies.map((body) => JSON.parse(body) as unknown);
   }
 
   /** Responses of a process that wait for their client belong to no process from now on. */
@@ -178,28 +131,13 @@ export class SqliteResponses implements ResponseStore {
       id: string;
       body: string;
     }>(sql`SELECT owner, id, body FROM responses WHERE run = ${run}`))
-      this.#write(
-        row.owner,
-        row.id,
-        failedBody(row.body),
-        this.#itemsOf(row.id).output.map(incomplete),
-      );
+      this.#write(row.owner, row.id, failedBody(row.body), this.#outputOf(row.id).map(incomplete));
   }
 
-  #find(owner: string, id: string): (StoredResponse & { run: string | null }) | null {
-    const row = this.#database
-      .get<ResponseRow>(sql`SELECT id, run, previous_response_id, conversation_id, body
-       FROM responses WHERE owner = ${owner} AND id = ${id}`);
-    return row === undefined ? null : storedResponse(row);
-  }
-
-  #itemsOf(id: string): ResponseItems {
-    const rows = this.#database.all<{
-      part: number;
-      body: string;
-    }>(sql`SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
-       WHERE response_id = ${id} ORDER BY part, position`);
-    return itemsOfParts(rows);
+  #outputOf(id: string): StoredItem[] {
+    const bodies = this.#database.column<string>(sql`SELECT items.body FROM response_items
+      JOIN items ON items.key = item WHERE response_id = ${id} AND part = 2 ORDER BY position`);
+    return bodies.map((body) => JSON.parse(body) as StoredItem);
   }
 
   /** Within a transaction. */
@@ -238,7 +176,7 @@ export class SqliteResponses implements ResponseStore {
     output: readonly StoredItem[],
   ): void {
     const run = isAtWork(body) ? this.#host.processId : null;
-    const { changes } = this.#database
+    const changes = this.#database
       .run(sql`UPDATE responses SET body = ${JSON.stringify(body)}, run = ${run}
       WHERE owner = ${owner} AND id = ${id}`);
     if (changes === 0) return;

@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../../errors.ts";
 import type { OpenStore } from "../types.ts";
-import { HeldCallTable } from "./held-call-table.ts";
 import { ItemTable } from "./item-table.ts";
 import { ClockWatch } from "../clock-watch.ts";
-import { sql, StoreDatabase } from "./database.ts";
+import { sql } from "../sql.ts";
+import { StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
 import {
   defaultLimits,
@@ -50,7 +50,6 @@ export class SqliteStore implements OpenStore {
     this.#runs = new Runs(this.#database, () => this.#writeEnds());
     this.#items = new ItemTable(this.#database);
     const host = {
-      heldCalls: new HeldCallTable(this.#database),
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
