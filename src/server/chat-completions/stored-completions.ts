@@ -7,9 +7,7 @@ import type { JsonObject } from "../body/field.ts";
 
 export type Metadata = Record<string, string>;
 
-export interface StoredCompletion extends ChatCompletion {
-  metadata: Metadata;
-}
+export type StoredCompletion = ChatCompletion & { metadata: Metadata };
 
 const messageType = "chat.message";
 

@@ -18,21 +18,21 @@ import {
   inputTokens,
   list,
   metadata,
+  nothing,
   nullable,
   object,
   oneOf,
   pageOf,
   real,
   record,
+  recordOf,
   string,
   whole,
   yes,
   type Operation,
 } from "./words.ts";
 
-const nothing: Schema = { type: "null" };
-
-const usage = answer({
+export const usage = answer({
   prompt_tokens: whole,
   completion_tokens: whole,
   total_tokens: whole,
@@ -40,8 +40,9 @@ const usage = answer({
   completion_tokens_details: answer({ reasoning_tokens: whole }),
 });
 
-/** llama-server's. */
-const timings = record({
+/** llama-server's. What was waited for tools is in none of them; what was waited for a place in the engine is read time. */
+export const timings = answer({
+  /** Tokens that were found in the cache. */
   cache_n: whole,
   prompt_n: whole,
   prompt_ms: real,
@@ -61,6 +62,7 @@ const chatCall = answer(
     type: choice("function"),
     function: answer({ name: string, arguments: string }),
   },
+  /** Only where the schema has what no mask can hold, and the arguments break it. */
   { validation_error: string },
 );
 
@@ -69,7 +71,9 @@ const chatMessage = answer(
   {
     reasoning_content: string,
     tool_calls: list(chatCall),
+    /** The same of an answer that was to be a document. */
     validation_error: string,
+    /** What the answer lacks, and why. */
     warnings: list(string),
   },
 );
@@ -80,14 +84,22 @@ const choiceExtras = { stop_reason: oneOf(string, whole), token_ids: list(whole)
 const promptExtras = {
   prompt_token_ids: list(whole),
   prompt_logprobs: list(
-    nullable({
-      type: "object",
-      additionalProperties: answer({ logprob: real, rank: nullable(whole), decoded_token: string }),
-    }),
+    nullable(
+      recordOf(
+        answer({
+          logprob: real,
+          /** Null: it is not among the likeliest. */
+          rank: nullable(whole),
+          decoded_token: string,
+        }),
+      ),
+    ),
   ),
 };
 
-const chatCompletion = {
+export const chatLogprobs = answer({ content: nullable(list(contentToken)), refusal: nothing });
+
+const chatCompletionParts = {
   id: string,
   object: choice("chat.completion"),
   created: whole,
@@ -98,7 +110,7 @@ const chatCompletion = {
       {
         index: whole,
         message: chatMessage,
-        logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
+        logprobs: nullable(chatLogprobs),
         finish_reason: finishReason,
       },
       choiceExtras,
@@ -107,7 +119,22 @@ const chatCompletion = {
   usage,
 };
 
-const storedCompletion = answer({ ...chatCompletion, metadata }, { timings, ...promptExtras });
+/** The timings are the first choice's. */
+const chatExtras = { timings, ...promptExtras };
+
+export const chatCompletion = answer(chatCompletionParts, chatExtras);
+
+const storedCompletion = answer({ ...chatCompletionParts, metadata }, chatExtras);
+
+export const textLogprobs = answer({
+  tokens: list(string),
+  /** Null of the first token of a prompt that is echoed. */
+  token_logprobs: list(nullable(real)),
+  /** The likeliest tokens and the one that came, as OpenAI has them. */
+  top_logprobs: list(nullable(recordOf(real))),
+  /** Where each token begins in the choice's text, in UTF-16 units. */
+  text_offset: list(whole),
+});
 
 const textCompletion = {
   id: string,
@@ -120,15 +147,7 @@ const textCompletion = {
       {
         index: whole,
         text: string,
-        logprobs: nullable(
-          answer({
-            tokens: list(string),
-            // Null of the first token of a prompt that is echoed.
-            token_logprobs: list(nullable(real)),
-            top_logprobs: list(nullable({ type: "object", additionalProperties: real })),
-            text_offset: list(whole),
-          }),
-        ),
+        logprobs: nullable(textLogprobs),
         finish_reason: finishReason,
       },
       { ...choiceExtras, ...promptExtras },
@@ -153,13 +172,51 @@ const nativeAnswer: Schema = {
 const nativeCompletion = oneOf(nativeAnswer, list(nativeAnswer));
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
-const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
+export const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
 
-const block = oneOf(
-  answer({ type: choice("thinking"), thinking: string, signature: string }),
-  answer({ type: choice("text"), text: string, citations: nothing }),
-  answer({ type: choice("tool_use"), id: string, name: string, input: object }),
+export const thinkingBlock = answer({
+  type: choice("thinking"),
+  thinking: string,
+  signature: string,
+});
+
+export const textBlock = answer({ type: choice("text"), text: string, citations: nothing });
+
+const toolUseBlock = answer({ type: choice("tool_use"), id: string, name: string, input: object });
+
+export const message = answer(
+  {
+    id: string,
+    type: choice("message"),
+    role: choice("assistant"),
+    model: string,
+    content: list(oneOf(thinkingBlock, textBlock, toolUseBlock)),
+    stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
+    stop_sequence: nullable(string),
+    usage: answer({
+      input_tokens: whole,
+      cache_creation_input_tokens: whole,
+      cache_read_input_tokens: whole,
+      output_tokens: whole,
+    }),
+  },
+  /** Not of Anthropic's format: what the answer lacks, and why. */
+  { warnings: list(string) },
 );
+
+export const embeddingList = answer({
+  object: choice("list"),
+  data: list(
+    answer({
+      object: choice("embedding"),
+      index: whole,
+      /** Base64 of little-endian floats if that was asked for. */
+      embedding: oneOf(list(real), string),
+    }),
+  ),
+  model: string,
+  usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+});
 
 const user = { role: "user", content: "Hello!" };
 const rerank: Operation = {
@@ -205,7 +262,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
           "With fermata.tool_status: beside an empty delta, what a tool of the server's does.",
       },
     },
-    answer: answer(chatCompletion, { timings, ...promptExtras }),
+    answer: chatCompletion,
   },
   "GET /v1/chat/completions": {
     summary: "Stored chat completions; `metadata[name]` filters too.",
@@ -266,19 +323,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
   "POST /v1/embeddings": {
     summary: "Vectors of texts, if an embedding model is loaded.",
     request: embeddingFields(),
-    answer: answer({
-      object: choice("list"),
-      data: list(
-        answer({
-          object: choice("embedding"),
-          index: whole,
-          // Base64 of little-endian floats if that was asked for.
-          embedding: oneOf(list(real), string),
-        }),
-      ),
-      model: string,
-      usage: answer({ prompt_tokens: whole, total_tokens: whole }),
-    }),
+    answer: embeddingList,
   },
   "POST /embedding": {
     summary: "Vectors of texts in llama-server's format, if an embedding model is loaded.",
@@ -338,24 +383,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
     request: messageFields,
     example: { max_tokens: 100, messages: [user] },
     streams: true,
-    answer: answer(
-      {
-        id: string,
-        type: choice("message"),
-        role: choice("assistant"),
-        model: string,
-        content: list(block),
-        stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
-        stop_sequence: nullable(string),
-        usage: answer({
-          input_tokens: whole,
-          cache_creation_input_tokens: whole,
-          cache_read_input_tokens: whole,
-          output_tokens: whole,
-        }),
-      },
-      { warnings: list(string) },
-    ),
+    answer: message,
   },
   "POST /v1/messages/count_tokens": {
     summary: "What a message's prompt would take of the context.",

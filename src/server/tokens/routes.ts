@@ -13,6 +13,8 @@ import {
 } from "../body/field.ts";
 import { tokenText } from "../answer/logprobs.ts";
 import { finishInTurns, type Parts } from "../../parts.ts";
+import type { piece } from "../openapi/generation.ts";
+import type { Of } from "../openapi/words.ts";
 import type { RouteContext } from "../context.ts";
 import { isJsonObject } from "../../json.ts";
 import {
@@ -29,11 +31,7 @@ const maxPieces = 200_000;
 const partLength = 8192;
 const comma = Buffer.from(",");
 
-/** A piece that is no UTF-8 by itself is an array of bytes. */
-interface TokenPiece {
-  id: number;
-  piece: string | number[];
-}
+type TokenPiece = Of<typeof piece>;
 
 export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[] {
   const { engine, chat, model } = services;
