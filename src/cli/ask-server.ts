@@ -3,23 +3,22 @@
 import { FermataError } from "../errors.ts";
 import type { CommandContext } from "./command.ts";
 import { configLayers, expandKey } from "./config.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { type ServeConfig, serveOptions } from "./options.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 
 /** @param group of the help */
 export function serverOptions(group: string) {
-  return {
+  return inGroup(group, {
     url: {
-      group,
       kind: "string",
       value: "URL",
       help: "Server to ask. Default: the one on this machine's --port.",
     },
-    port: { ...serveOptions.port, group },
-    apiKey: { ...serveOptions.apiKey, group, help: "Key that the server asks for." },
-  } as const satisfies OptionTable;
+    port: serveOptions.port,
+    apiKey: { ...serveOptions.apiKey, help: "Key that the server asks for." },
+  });
 }
 
 /** Where a server with these options is reached from this machine. */

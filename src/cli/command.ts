@@ -1,6 +1,7 @@
-/** What every command tells of itself; the help, the parser and the shell completion read it. */
+/** What a command tells of itself, for the help, the parser and the shell completion, and what it does. */
 
 import type { OptionTable } from "./option-table.ts";
+import type { ParsedArguments } from "./parse-arguments.ts";
 
 export interface Command {
   name: string;
@@ -13,6 +14,10 @@ export interface Command {
   options: OptionTable;
   examples: string;
   notes?: string;
+  /** Resolves to the exit code, or to null while a server runs. @throws FermataError */
+  run(args: ParsedArguments, context: CommandContext): Promise<number | null>;
+  /** Finds what `run` would refuse at once, without an engine. @throws FermataError */
+  check?(args: ParsedArguments, context: CommandContext): Promise<void>;
 }
 
 /** What a command has of its process. */

@@ -1,80 +1,56 @@
 /** The commands. What a command needs is loaded when it runs: help and mistakes need no engine. */
 
-import type { Command, CommandContext } from "./command.ts";
-import type { OptionTable } from "./option-table.ts";
+import type { Command } from "./command.ts";
+import { inGroup } from "./option-table.ts";
 import { serveOptions } from "./options.ts";
 import { completionCommand, runCompletion } from "./completion.ts";
-import {
-  listCommand,
-  psCommand,
-  rmCommand,
-  runList,
-  runPs,
-  runRm,
-  runShow,
-  showCommand,
-} from "./models-command.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
-import { rpcServerCommand, runRpcServer } from "./rpc-server-command.ts";
-import { runService, serviceCommand } from "./service-command.ts";
-import { runTrace, traceCommand } from "./trace-command.ts";
-import { runStore, storeCommand } from "./store-command.ts";
-import { runTrust, trustCommand } from "./trust-command.ts";
+import { listCommand, psCommand, rmCommand, showCommand } from "./models-command.ts";
+import { rpcServerCommand } from "./rpc-server-command.ts";
+import { serviceCommand } from "./service-command.ts";
+import { traceCommand } from "./trace-command.ts";
+import { storeCommand } from "./store-command.ts";
+import { trustCommand } from "./trust-command.ts";
 
-export interface RunnableCommand extends Command {
-  /** Resolves to the exit code, or to null while a server runs. @throws FermataError */
-  run(args: ParsedArguments, context: CommandContext): Promise<number | null>;
-  /** Finds what `run` would refuse at once, without an engine. @throws FermataError */
-  check?(args: ParsedArguments, context: CommandContext): Promise<void>;
-}
-
-export const chatOptions = {
+export const chatOptions = inGroup("Chat", {
   url: {
-    group: "Chat",
     kind: "string",
     value: "URL",
     help: "Server to talk to. Default: the one on this machine's --port; if none runs there, the engine starts in this process.",
   },
   use: {
-    group: "Chat",
     kind: "string",
     value: "NAME",
     help: "Model or agent to talk to. /model lists them.",
   },
   open: {
-    group: "Chat",
     kind: "string",
     value: "ID",
     help: 'Conversation to continue: an id, or "last".',
   },
   instructions: {
-    group: "Chat",
     kind: "string",
     value: "TEXT",
     help: "System message of a new conversation.",
   },
   approve: {
-    group: "Chat",
     kind: "choice",
     choices: ["ask", "all", "none"],
     default: "ask",
     help: "What happens to calls that need approval. Without a terminal, ask denies them.",
   },
   showReasoning: {
-    group: "Chat",
     kind: "boolean",
     default: false,
     help: "Show what the model thinks.",
   },
   json: {
-    group: "Chat",
     kind: "boolean",
     default: false,
     help: "Print the answer, its calls and its usage as one JSON object.",
   },
-} as const satisfies OptionTable;
+});
 
-const chatCommand: RunnableCommand = {
+const chatCommand: Command = {
   name: "chat",
   summary: "Talk to a model in the terminal.",
   usage: "chat [PROMPT | -] [options]",
@@ -99,16 +75,15 @@ an engine in this process. Exit code: 0 answered, 1 failed, 2 a wrong command, 1
   run: async (...input) => (await import("./chat/run-chat.ts")).runChat(...input),
 };
 
-export const mcpOptions = {
+export const mcpOptions = inGroup("MCP", {
   url: {
-    group: "MCP",
     kind: "string",
     value: "URL",
     help: "Server to use. Default: the one on this machine's --port; if none runs there, the engine starts in this process.",
   },
-} as const satisfies OptionTable;
+});
 
-const mcpCommand: RunnableCommand = {
+const mcpCommand: Command = {
   name: "mcp",
   summary: "Be an MCP server: the model and the agents as tools for other programs.",
   usage: "mcp [login NAME | logout NAME] [options]",
@@ -131,50 +106,47 @@ A login shows an address to open in a browser of this machine, and waits five mi
   run: async (...input) => (await import("./mcp/run-mcp.ts")).runMcp(...input),
 };
 
-export const hubOptions = {
+export const hubOptions = inGroup("Hub", {
   revision: {
-    group: "Hub",
     kind: "string",
     default: "main",
     value: "NAME",
     help: "Branch, tag or commit.",
   },
   token: {
-    group: "Hub",
     kind: "string",
     variables: ["HF_TOKEN"],
     value: "TOKEN",
     help: "For private and gated repositories; HF_TOKEN works too. Only the hub's own host sees it.",
   },
   endpoint: {
-    group: "Hub",
     kind: "string",
     variables: ["HF_ENDPOINT"],
     default: "https://huggingface.co",
     value: "URL",
     help: "Another hub; HF_ENDPOINT works too.",
   },
-} as const satisfies OptionTable;
+});
 
 export const pullOptions = {
-  file: {
-    group: "Model",
-    kind: "string",
-    alias: ["f"],
-    value: "FILE",
-    help: "File to pull; for a split model, any part. Default: its Q4_K_M, or the nearest one.",
-  },
-  list: {
-    group: "Model",
-    kind: "boolean",
-    default: false,
-    help: "List the models of the repository and pull nothing.",
-  },
+  ...inGroup("Model", {
+    file: {
+      kind: "string",
+      alias: ["f"],
+      value: "FILE",
+      help: "File to pull; for a split model, any part. Default: its Q4_K_M, or the nearest one.",
+    },
+    list: {
+      kind: "boolean",
+      default: false,
+      help: "List the models of the repository and pull nothing.",
+    },
+  }),
   modelsDir: serveOptions.modelsDir,
   ...hubOptions,
-} as const satisfies OptionTable;
+};
 
-const pullCommand: RunnableCommand = {
+const pullCommand: Command = {
   name: "pull",
   summary: "Fetch a GGUF model from a Hugging Face repository.",
   usage: "pull OWNER/NAME [options]",
@@ -196,16 +168,15 @@ name only when its checksum is right. "fermata serve --hf OWNER/NAME" pulls and 
   run: async (...input) => (await import("./pull/pull.ts")).runPull(...input),
 };
 
-export const doctorOptions = {
+export const doctorOptions = inGroup("Doctor", {
   json: {
-    group: "Doctor",
     kind: "boolean",
     default: false,
     help: "Print all of it as one JSON object.",
   },
-} as const satisfies OptionTable;
+});
 
-const doctorCommand: RunnableCommand = {
+const doctorCommand: Command = {
   name: "doctor",
   summary: "Say what this machine can do, what would be served, and what is wrong.",
   usage: "doctor [options]",
@@ -224,7 +195,7 @@ serving would work, 1 if something must be done first.
   run: async (...input) => (await import("./doctor/run-doctor.ts")).runDoctor(...input),
 };
 
-const serveCommand: RunnableCommand = {
+const serveCommand: Command = {
   name: "serve",
   summary: "Serve a GGUF model over the OpenAI API, with a chat page.",
   usage: "serve [options]",
@@ -248,20 +219,20 @@ FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the
   check: async (...input) => (await import("./run-serve.ts")).checkServe(...input),
 };
 
-export const commands: readonly RunnableCommand[] = [
+export const commands: readonly Command[] = [
   serveCommand,
   chatCommand,
   mcpCommand,
   pullCommand,
   doctorCommand,
-  { ...listCommand, run: runList },
-  { ...showCommand, run: runShow },
-  { ...psCommand, run: runPs },
-  { ...rmCommand, run: runRm },
-  { ...traceCommand, run: runTrace },
-  { ...trustCommand, run: runTrust },
-  { ...storeCommand, run: runStore },
-  { ...serviceCommand, run: runService },
-  { ...rpcServerCommand, run: runRpcServer },
+  listCommand,
+  showCommand,
+  psCommand,
+  rmCommand,
+  traceCommand,
+  trustCommand,
+  storeCommand,
+  serviceCommand,
+  rpcServerCommand,
   { ...completionCommand, run: async (...input) => runCompletion(...input, commands) },
 ];

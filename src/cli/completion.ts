@@ -8,7 +8,7 @@ import type { ParsedArguments } from "./parse-arguments.ts";
 
 const shells = ["bash", "zsh", "fish"];
 
-export const completionCommand: Command = {
+export const completionCommand: Omit<Command, "run"> = {
   name: "completion",
   summary: "Print a script that completes commands and options in your shell.",
   usage: "completion bash|zsh|fish",

@@ -11,25 +11,24 @@ import { askServer, serverOptions } from "./ask-server.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { pulledModelsFolder } from "./folders.ts";
 import { ModelsFolder } from "./models-folder.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { bytesText } from "./progress.ts";
 import { table } from "./table.ts";
 
-const folderOptions = {
+const folderOptions = inGroup("Models", {
   modelsDir: {
     ...serveOptions.modelsDir,
-    group: "Models",
     help: "Folder to look into. Default: where fermata pull keeps models.",
   },
-} as const satisfies OptionTable;
+});
 
-const rmOptions = {
+const rmOptions = inGroup("Models", {
   ...folderOptions,
-  yes: { group: "Models", kind: "boolean", default: false, help: "Delete without a question." },
-} as const satisfies OptionTable;
+  yes: { kind: "boolean", default: false, help: "Delete without a question." },
+});
 
 const psOptions = serverOptions("Models");
 
@@ -43,6 +42,7 @@ export const listCommand: Command = {
     fermata list
     fermata list --models-dir ~/models
 `,
+  run: runList,
 };
 
 export const showCommand: Command = {
@@ -56,6 +56,7 @@ export const showCommand: Command = {
 `,
   notes: `What it would take of this machine's memory is what "fermata doctor --model FILE" says.
 `,
+  run: runShow,
 };
 
 export const psCommand: Command = {
@@ -68,6 +69,7 @@ export const psCommand: Command = {
     fermata ps
     fermata ps --url http://host:8000 --api-key KEY
 `,
+  run: runPs,
 };
 
 export const rmCommand: Command = {
@@ -82,10 +84,11 @@ export const rmCommand: Command = {
 `,
   notes: `All parts of a split model are deleted. A server that has the model in memory goes on with it.
 `,
+  run: runRm,
 };
 
 /** @throws FermataError model_not_found */
-export async function runList(args: ParsedArguments, context: CommandContext): Promise<number> {
+async function runList(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { folder, path } = openFolder(args, context);
   const files = folder.files();
   if (files.length === 0) context.err(`No GGUF model is in ${path}.\n`);
@@ -105,7 +108,7 @@ export async function runList(args: ParsedArguments, context: CommandContext): P
 }
 
 /** @throws FermataError model_not_found | model_invalid */
-export async function runShow(args: ParsedArguments, context: CommandContext): Promise<number> {
+async function runShow(args: ParsedArguments, context: CommandContext): Promise<number> {
   const file = findModel(args, context);
   const { architecture, trainedContext, layers, chatTemplate } = checkGguf(file.path);
   const rows = [
@@ -122,7 +125,7 @@ export async function runShow(args: ParsedArguments, context: CommandContext): P
 }
 
 /** @throws FermataError model_not_found | invalid_option */
-export async function runRm(args: ParsedArguments, context: CommandContext): Promise<number> {
+async function runRm(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { yes } = mergeLayers(rmOptions, [args.values]);
   const file = findModel(args, context);
   const { paths } = file;
@@ -151,7 +154,7 @@ interface ServedModelState {
 }
 
 /** @throws FermataError endpoint_failed */
-export async function runPs(args: ParsedArguments, context: CommandContext): Promise<number> {
+async function runPs(args: ParsedArguments, context: CommandContext): Promise<number> {
   const { out, err } = context;
   const { models } = (await askServer("/api/models", args, context)) as {
     models: ServedModelState[];

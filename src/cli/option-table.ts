@@ -100,11 +100,11 @@ export function flagNames(key: string, spec: OptionSpec): string[] {
 
 type WithGroup<Options> = { [Key in keyof Options]: Options[Key] & { group: string } };
 
-/** The options of one part of the help. */
+/** The options of one part of the help; of other parts, too. */
 export function inGroup<const Options extends object>(
   group: string,
   options: Options,
 ): WithGroup<Options> {
-  const entries = Object.entries(options).map(([key, spec]) => [key, { group, ...spec }]);
+  const entries = Object.entries(options).map(([key, spec]) => [key, { ...spec, group }]);
   return Object.fromEntries(entries) as WithGroup<Options>;
 }

@@ -4,22 +4,20 @@ import { isIPv4 } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { invalidOption } from "../errors.ts";
 import type { Command, CommandContext } from "./command.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 
 const mib = 2 ** 20;
 
-const options = {
+const options = inGroup("RPC", {
   host: {
-    group: "RPC",
     kind: "string",
     default: "127.0.0.1",
     value: "ADDRESS",
     help: "IPv4 address to listen on. One that other machines reach needs --trusted-network.",
   },
   port: {
-    group: "RPC",
     kind: "integer",
     min: 1,
     max: 65_535,
@@ -28,7 +26,6 @@ const options = {
     help: "Port to listen on.",
   },
   threads: {
-    group: "RPC",
     kind: "integer",
     min: 1,
     max: 512,
@@ -36,7 +33,6 @@ const options = {
     help: "CPU threads. Default: the physical cores.",
   },
   mem: {
-    group: "RPC",
     kind: "integer",
     min: 1,
     max: 2 ** 24,
@@ -44,12 +40,11 @@ const options = {
     help: "Memory that layers and their cache may take. Default: what is free at the start. Without a GPU only: a GPU gives what it has.",
   },
   trustedNetwork: {
-    group: "RPC",
     kind: "boolean",
     default: false,
     help: "Listen where other machines reach it. The protocol has no key and no encryption: each of them may read and change all that this process may.",
   },
-} as const satisfies OptionTable;
+});
 
 export const rpcServerCommand: Command = {
   name: "rpc-server",
@@ -69,10 +64,11 @@ export const rpcServerCommand: Command = {
 malicious peer. It serves one program at a time; the same version of Fermata must run on both
 machines. SIGINT and SIGTERM end it.
 `,
+  run: runRpcServer,
 };
 
 /** Does not return while it serves. @throws FermataError invalid_option | port_in_use */
-export async function runRpcServer(
+async function runRpcServer(
   { values }: ParsedArguments,
   { env, cwd, err }: CommandContext,
 ): Promise<number> {

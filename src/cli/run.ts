@@ -2,7 +2,8 @@
 
 import { type FermataError, invalidOption } from "../errors.ts";
 import type { CommandContext } from "./command.ts";
-import { commands, type RunnableCommand } from "./commands.ts";
+import type { Command } from "./command.ts";
+import { commands } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { didYouMean } from "../near-names.ts";
@@ -54,7 +55,7 @@ async function dispatch(args: readonly string[], context: CommandContext): Promi
 function readCommandLine(
   args: readonly string[],
   context: CommandContext,
-): string | { command: RunnableCommand; parsed: ParsedArguments } {
+): string | { command: Command; parsed: ParsedArguments } {
   const [name = "--help", ...rest] = args;
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
     return generalHelp(commands);

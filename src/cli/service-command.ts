@@ -7,7 +7,7 @@ import { invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { mainProgram, userFolder } from "./folders.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import { mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
@@ -15,19 +15,17 @@ import type { ParsedArguments } from "./parse-arguments.ts";
 const actions = ["install", "uninstall", "status"];
 const unitName = "fermata.service";
 
-const options = {
+const options = inGroup("Service", {
   config: {
     ...serveOptions.config,
-    group: "Service",
     help: "install: file with the options of the server. Default: fermata.json in ~/.config/fermata, made if it is not there.",
   },
   start: {
-    group: "Service",
     kind: "boolean",
     default: true,
     help: "install: start it now, and at each login. --no-start only writes the files.",
   },
-} as const satisfies OptionTable;
+});
 
 export const serviceCommand: Command = {
   name: "service",
@@ -48,10 +46,11 @@ export const serviceCommand: Command = {
 as FERMATA_API_KEY=... belong into ~/.config/fermata/environment. "loginctl enable-linger" lets the
 service run without a login. packaging/fermata.service is a unit for the whole machine.
 `,
+  run: runService,
 };
 
 /** Resolves to the exit code. @throws FermataError invalid_option */
-export async function runService(
+async function runService(
   { values, operands }: ParsedArguments,
   { env, out }: CommandContext,
 ): Promise<number> {

@@ -6,22 +6,21 @@ import { type FermataError, invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { storePath } from "./folders.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 
 const actions = ["check", "backup", "export"];
 
-const options = {
-  store: { ...serveOptions.store, group: "Store" },
+const options = inGroup("Store", {
+  store: serveOptions.store,
   setAside: {
-    group: "Store",
     kind: "boolean",
     default: false,
     help: "check: rename a store that is broken, so that the next server begins a new one. Nothing is deleted.",
   },
-} as const satisfies OptionTable;
+});
 
 export const storeCommand: Command = {
   name: "store",
@@ -42,10 +41,11 @@ export const storeCommand: Command = {
 kind: response, conversation or branched_conversation (of the page and of fermata chat). They hold
 what users wrote, as the store and its copies do.
 `,
+  run: runStore,
 };
 
 /** Resolves to the exit code. @throws FermataError invalid_option | store_invalid | store_in_use */
-export async function runStore(
+async function runStore(
   { values, operands }: ParsedArguments,
   { cwd, env, out }: CommandContext,
 ): Promise<number> {

@@ -3,14 +3,14 @@
 import type { Trace } from "../client/types.ts";
 import { askServer, serverOptions } from "./ask-server.ts";
 import type { Command, CommandContext } from "./command.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { traceList, traceText } from "./trace-text.ts";
 
-const traceOptions = {
+const traceOptions = inGroup("Trace", {
   ...serverOptions("Trace"),
-  json: { group: "Trace", kind: "boolean", default: false, help: "Print the traces as JSON." },
-} as const satisfies OptionTable;
+  json: { kind: "boolean", default: false, help: "Print the traces as JSON." },
+});
 
 export const traceCommand: Command = {
   name: "trace",
@@ -28,10 +28,11 @@ export const traceCommand: Command = {
   notes: `The server keeps the traces of the last 64 answers of each key. A key needs the scope "admin", and
 sees its own answers. A trace has no text of messages, arguments or results.
 `,
+  run: runTrace,
 };
 
 /** @throws FermataError endpoint_failed */
-export async function runTrace(args: ParsedArguments, context: CommandContext): Promise<number> {
+async function runTrace(args: ParsedArguments, context: CommandContext): Promise<number> {
   const [id] = args.operands;
   const isJson = args.values.get("json") === true;
   if (id !== undefined) {

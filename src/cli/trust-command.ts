@@ -5,25 +5,23 @@ import { resolve } from "node:path";
 import { invalidOption } from "../errors.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { readFolderFile } from "./config.ts";
-import type { OptionTable } from "./option-table.ts";
+import { inGroup } from "./option-table.ts";
 import { mergeLayers } from "./option-values.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { TrustedFolders } from "./trusted-folders.ts";
 
-const options = {
+const options = inGroup("Trust", {
   remove: {
-    group: "Trust",
     kind: "boolean",
     default: false,
     help: "Take the trust back.",
   },
   list: {
-    group: "Trust",
     kind: "boolean",
     default: false,
     help: "List the folders that are trusted.",
   },
-} as const satisfies OptionTable;
+});
 
 export const trustCommand: Command = {
   name: "trust",
@@ -41,10 +39,11 @@ count in the fermata.json of a trusted folder alone; limits count in every folde
 changes, or the mcpConfig, agents or chatTemplate that it names, the folder needs your trust again.
 A file that you name with --config needs none.
 `,
+  run: runTrust,
 };
 
 /** Resolves to the exit code. @throws FermataError invalid_option */
-export async function runTrust(
+async function runTrust(
   { values, operands }: ParsedArguments,
   { cwd, env, out }: CommandContext,
 ): Promise<number> {
