@@ -11,26 +11,7 @@ import type {
   WaitReason,
 } from "../native/types.ts";
 
-export type {
-  CacheInfo,
-  DrySampling,
-  EngineFaults,
-  EngineStats,
-  EngineStep,
-  EngineUsage,
-  ExtendOptions,
-  Grammar,
-  KvCacheType,
-  LlamaOptions,
-  ModelInfo,
-  PauseTriggers,
-  PrefixSource,
-  ResumeOptions,
-  Sampling,
-  SpecialToken,
-  TokenRules,
-  WaitReason,
-} from "../native/types.ts";
+export type * from "../native/types.ts";
 
 export interface EngineOptions {
   modelPath: string;

@@ -90,7 +90,7 @@ export class CommonBranches {
   }
 
   async runEvents(runId: string, after: number): Promise<NumberedEvent[]> {
-    return await this.#on.all(sql`SELECT number, body FROM fermata.branched_events
+    return await this.#on.all<NumberedEvent>(sql`SELECT number, body FROM fermata.branched_events
       WHERE run_id = ${runId} AND number > ${after} ORDER BY number`);
   }
 

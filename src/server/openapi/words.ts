@@ -53,7 +53,7 @@ export function nullable<Value>(schema: Typed<Value>): Typed<Value | null> {
 }
 
 /** All properties are always there, but for those of `optional`. */
-export function answer<All extends Properties, Optional extends Properties = object>(
+export function answer<All extends Properties, Optional extends Properties = Record<never, never>>(
   properties: All,
   optional?: Optional,
 ): Typed<Members<All, Optional>> {
