@@ -1,21 +1,15 @@
 /** What both stores do to responses with the same statements. */
 
+import type { StoreHost } from "./host.ts";
 import { itemsOfParts, readTokens, type ResponseRow, storedResponse } from "./rows.ts";
 import { sql, type CommonStatements } from "./sql.ts";
 import type { HeldCall, ResponseItems, StoredItem, StoredResponse } from "./types.ts";
 
-/** Of both stores' hosts, what concerns a response that another process may have left. */
-interface ResponseHost {
-  processId: string;
-  /** Forgets processes that are gone. */
-  forgetDead(): unknown;
-}
-
 export class CommonResponses {
   readonly #on: CommonStatements;
-  readonly #host: ResponseHost;
+  readonly #host: StoreHost;
 
-  constructor(on: CommonStatements, host: ResponseHost) {
+  constructor(on: CommonStatements, host: StoreHost) {
     this.#on = on;
     this.#host = host;
   }

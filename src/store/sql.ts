@@ -18,7 +18,8 @@ export function sql<const Values extends readonly Value[]>(
   return { text, values };
 }
 
-type Soon<Result> = Result | Promise<Result>;
+/** Of a file it is there at once. */
+export type Soon<Result> = Result | Promise<Result>;
 
 /** Tables are named with their schema in Postgres, `fermata`. */
 export interface CommonStatements {

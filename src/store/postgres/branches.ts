@@ -21,16 +21,17 @@ import type {
   RunHold,
 } from "../types.ts";
 import type { PostgresDatabase, Statements } from "./database.ts";
-import type { StoreHost } from "./host.ts";
+import type { PostgresHost } from "./host.ts";
+
 /** Of one look for runs that were left; the other processes take the rest. */
 const maxTaken = 16;
 
 export class PostgresBranches extends CommonBranches implements BranchStore {
   readonly lasts = true;
   readonly #database: PostgresDatabase;
-  readonly #host: StoreHost;
+  readonly #host: PostgresHost;
 
-  constructor(database: PostgresDatabase, host: StoreHost) {
+  constructor(database: PostgresDatabase, host: PostgresHost) {
     super(database);
     this.#database = database;
     this.#host = host;

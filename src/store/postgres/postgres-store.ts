@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { ClockWatch } from "../clock-watch.ts";
+import { Ends } from "../host.ts";
 import {
   defaultLimits,
   retentionEvery,
@@ -14,7 +15,7 @@ import { plainAddress } from "./address.ts";
 import { PostgresBranches } from "./branches.ts";
 import { Claims } from "./claims.ts";
 import { PostgresConversations } from "./conversations.ts";
-import { sql } from "../sql.ts";
+import { type Soon, sql } from "../sql.ts";
 import { PostgresDatabase, statementsOn } from "./database.ts";
 import { failResponsesOf, PostgresResponses } from "./responses.ts";
 import { applyRetention } from "./retention.ts";
@@ -80,8 +81,7 @@ class PostgresStore implements OpenStore {
   readonly #claims = new Claims();
   #created = 0;
   #retention: Promise<void> | null = null;
-  /** Ends that could not be written, by the ids of what they end. */
-  readonly #unwritten = new Map<string, () => Promise<void>>();
+  readonly #ends = new Ends();
   #isClosed = false;
 
   constructor(config: pg.ClientConfig, limits: RetentionLimits) {
@@ -90,7 +90,7 @@ class PostgresStore implements OpenStore {
     this.shared = new PostgresShared(this.#database, this.#claims, () => this.#session);
     this.#session = new Session(config, {
       onMessage: (channel, payload) => this.shared.heard(channel, payload),
-      onBeat: () => this.#writeEnds().then(() => this.shared.lookForWork()),
+      onBeat: () => this.#ends.writeAll().then(() => this.shared.lookForWork()),
       onTakenForDead: () => this.shared.dropLost(),
     });
     const host = {
@@ -98,7 +98,7 @@ class PostgresStore implements OpenStore {
       processId: this.#session.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
-      writeEnd: (id: string, work: () => Promise<void>) => this.#writeEnd(id, work),
+      writeEnd: (id: string, work: () => Soon<void>) => this.#ends.write(id, work),
       changed: (id: string) => this.shared.changed(id),
     };
     this.responses = new PostgresResponses(this.#database, host);
@@ -131,7 +131,7 @@ class PostgresStore implements OpenStore {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#database.stopRetrying();
-    await this.#writeEnds();
+    await this.#ends.writeAll();
     try {
       await this.#retention;
       await this.responses.leaveHolds();
@@ -157,21 +157,6 @@ class PostgresStore implements OpenStore {
       }
     });
     return true;
-  }
-
-  /** What has ended is written as ended, now or once the database is there: while this process lives nobody else ends it. @throws what prevents it now */
-  async #writeEnd(id: string, work: () => Promise<void>): Promise<void> {
-    this.#unwritten.set(id, work);
-    await work();
-    this.#unwritten.delete(id);
-  }
-
-  async #writeEnds(): Promise<void> {
-    try {
-      for (const [id, work] of this.#unwritten) await this.#writeEnd(id, work);
-    } catch {
-      // Its caller knows why since the first time; the next sign of life tries again.
-    }
   }
 
   #keepLimits(): void {

@@ -19,14 +19,14 @@ import type {
 } from "../types.ts";
 import { sql } from "../sql.ts";
 import type { PostgresDatabase, Statements } from "./database.ts";
-import type { StoreHost } from "./host.ts";
+import type { PostgresHost } from "./host.ts";
 import { deleteOrphans, lockItems, putItems, referItems } from "./items.ts";
 
 export class PostgresResponses extends CommonResponses implements ResponseStore {
   readonly #database: PostgresDatabase;
-  readonly #host: StoreHost;
+  readonly #host: PostgresHost;
 
-  constructor(database: PostgresDatabase, host: StoreHost) {
+  constructor(database: PostgresDatabase, host: PostgresHost) {
     super(database, host);
     this.#database = database;
     this.#host = host;

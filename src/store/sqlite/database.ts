@@ -15,10 +15,6 @@ export class StoreDatabase implements CommonStatements {
     this.#database = database;
   }
 
-  get isOpen(): boolean {
-    return this.#database.open;
-  }
-
   close(): void {
     this.#database.close();
   }

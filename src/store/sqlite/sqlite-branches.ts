@@ -21,7 +21,7 @@ import type {
   RunHold,
 } from "../types.ts";
 import type { StoreDatabase } from "./database.ts";
-import type { StoreHost } from "./host.ts";
+import type { StoreHost } from "../host.ts";
 
 export class SqliteBranches extends CommonBranches implements BranchStore {
   /** It is a file. */
@@ -94,7 +94,7 @@ export class SqliteBranches extends CommonBranches implements BranchStore {
     message: Pick<BranchedMessage, "id" | "body">,
     events: readonly NumberedEvent[],
   ): Promise<void> {
-    this.#host.writeEnd(runId, () => {
+    await this.#host.writeEnd(runId, () => {
       const own = this.#database.get(sql`SELECT 1 FROM branched_runs
         WHERE id = ${runId} AND process = ${this.#host.processId}`);
       // It was deleted meanwhile, or another process took it.

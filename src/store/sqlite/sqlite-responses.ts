@@ -12,7 +12,7 @@ import {
 } from "../rows.ts";
 import { sql } from "../sql.ts";
 import type { StoreDatabase } from "./database.ts";
-import type { StoreHost } from "./host.ts";
+import type { StoreHost } from "../host.ts";
 import type {
   NewResponse,
   ResponseHold,
@@ -29,7 +29,7 @@ export class SqliteResponses extends CommonResponses implements ResponseStore {
 
   constructor(database: StoreDatabase, items: ItemTable, host: StoreHost) {
     super(database, {
-      processId: host.processId,
+      ...host,
       forgetDead: () => database.inTransaction(() => host.forgetDead()),
     });
     this.#database = database;
@@ -52,7 +52,7 @@ export class SqliteResponses extends CommonResponses implements ResponseStore {
   ): Promise<void> {
     const work = (): void => this.#write(owner, id, body, output);
     if (isAtWork(body)) this.#database.inTransaction(work);
-    else this.#host.writeEnd(id, work);
+    else await this.#host.writeEnd(id, work);
   }
 
   async all(owner: string): Promise<StoredResponse[]> {

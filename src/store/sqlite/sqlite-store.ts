@@ -5,6 +5,7 @@ import { FermataError } from "../../errors.ts";
 import type { OpenStore } from "../types.ts";
 import { ItemTable } from "./item-table.ts";
 import { ClockWatch } from "../clock-watch.ts";
+import { Ends } from "../host.ts";
 import { sql } from "../sql.ts";
 import { StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
@@ -31,8 +32,8 @@ export class SqliteStore implements OpenStore {
   readonly #runs: Runs;
   readonly #items: ItemTable;
   #created = 0;
-  /** Ends that could not be written, by the ids of what they end. */
-  readonly #unwritten = new Map<string, () => void>();
+  #isClosed = false;
+  readonly #ends = new Ends();
 
   /**
    * @param path null: in memory, until it is closed
@@ -47,13 +48,14 @@ export class SqliteStore implements OpenStore {
       const message = `The store ${path} is in use by process ${other}. Stop that server, or give this one another --store.`;
       throw new FermataError("store_in_use", message, { param: "store" });
     }
-    this.#runs = new Runs(this.#database, () => this.#writeEnds());
+    this.#runs = new Runs(this.#database, () => this.#ends.writeAll());
     this.#items = new ItemTable(this.#database);
     const host = {
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
-      writeEnd: (id: string, work: () => void) => this.#writeEnd(id, work),
+      writeEnd: (id: string, work: () => void) =>
+        this.#ends.write(id, () => this.#database.inTransaction(work)),
     };
     this.responses = new SqliteResponses(this.#database, this.#items, host);
     this.conversations = new SqliteConversations(this.#database, this.#items);
@@ -76,8 +78,9 @@ export class SqliteStore implements OpenStore {
   }
 
   async close(): Promise<void> {
-    if (!this.#database.isOpen) return;
-    this.#writeEnds();
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#ends.writeAll();
     this.responses.leaveHolds(this.#runs.id);
     this.#runs.close();
     this.#database.close();
@@ -87,21 +90,6 @@ export class SqliteStore implements OpenStore {
     for (const run of this.#runs.dead()) {
       this.responses.failAll(run);
       this.#runs.forget(run);
-    }
-  }
-
-  /** What has ended is written as ended, now or once the disk has room: while this process lives nobody else ends it. @throws what prevents it now */
-  #writeEnd(id: string, work: () => void): void {
-    this.#unwritten.set(id, work);
-    this.#database.inTransaction(work);
-    this.#unwritten.delete(id);
-  }
-
-  #writeEnds(): void {
-    try {
-      for (const [id, work] of this.#unwritten) this.#writeEnd(id, work);
-    } catch {
-      // Its caller knows why since the first time; the next sign of life tries again.
     }
   }
 

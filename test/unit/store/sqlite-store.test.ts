@@ -90,11 +90,11 @@ describe("an end that cannot be written", () => {
     await expect(store.responses.update("ann", "r1", ended, [])).rejects.toThrow(
       "the disk is full",
     );
-    vi.advanceTimersByTime(signOfLifeMs);
+    await vi.advanceTimersByTimeAsync(signOfLifeMs);
     expect((await store.responses.find("ann", "r1"))?.body).not.toEqual(ended);
     database.exec("DROP TRIGGER full");
     database.close();
-    vi.advanceTimersByTime(signOfLifeMs);
+    await vi.advanceTimersByTimeAsync(signOfLifeMs);
     expect((await store.responses.find("ann", "r1"))?.body).toEqual(ended);
   });
 
@@ -123,7 +123,7 @@ describe("an end that cannot be written", () => {
     await branches.deleteConversation("ann", "conv_a");
     database.exec("DROP TRIGGER full");
     database.close();
-    vi.advanceTimersByTime(signOfLifeMs);
+    await vi.advanceTimersByTimeAsync(signOfLifeMs);
     expect((await branches.messages("ann", "conv_b"))[0]?.body).toEqual({ status: "complete" });
     expect(await branches.runEvents("run_b", 0)).toEqual([{ number: 1, body: "{}" }]);
     expect(await branches.messages("ann", "conv_a")).toEqual([]);
