@@ -48,17 +48,21 @@ Stake KvRetention::at_stake(std::span<const Token> prompt, Salt salt) const {
         if (length > best.positions) best = {slot, length};
     }
     if (best.positions < kWorthKeeping || !is_evictable(state(best.slot))) return {};
-    const bool stays = s.fits_in_ram(best.slot) || s.is_in_files(best.slot, best.positions) ||
-                       s.best_saved(shared, most).length >= best.positions;
+    const bool stays = s.best_saved(shared, most).length >= best.positions ||
+                       s.is_in_files(best.slot, best.positions) || s.loss_of(best.slot).rows == 0;
     return stays ? Stake{} : best;
 }
 
-std::int32_t KvRetention::rows_that_others_lose() const {
-    constexpr double kSeldom = 0.25;
+std::int32_t KvRetention::rows_that_others_lose(const Promise& promise) const {
     const State& s = *state_;
-    if (s.return_rate < kSeldom || s.has_free_slot()) return 0;
-    const SlotId victim = s.choose_evictable(kNoSlot);
-    return victim == kNoSlot || s.fits_in_ram(victim) ? 0 : length(victim);
+    if (s.has_free_slot()) return 0;
+    const SlotId own = promise.provider;
+    const bool takes_over = own != kNoSlot && is_evictable(state(own));
+    if (takes_over && length(own) <= promise.resident) return 0;
+    const SlotId victim = s.choose_evictable(takes_over ? own : kNoSlot);
+    if (victim == kNoSlot) return 0;
+    const Candidate lost = s.loss_of(victim);
+    return s.comes_back(lost.use) ? static_cast<std::int32_t>(lost.rows) : 0;
 }
 
 void KvRetention::await(const SlotSet& awaited) {

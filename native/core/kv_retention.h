@@ -112,10 +112,10 @@ class KvRetention {
     // The leased or retained slot that alone has a beginning of the prompt, and would lose it to
     // others: no slot is free, and RAM has no room for it. Looks only.
     Stake at_stake(std::span<const Token> prompt, Salt salt = 0) const;
-    // What a prompt that takes a slot would cost another sequence that is likely to come back: rows
-    // that would have to be computed again. 0: a slot is free, RAM has room for them, or prompts
-    // seldom go on from earlier ones.
-    std::int32_t rows_that_others_lose() const;
+    // Rows that another sequence, which is likely to come back soon, would have to compute again if
+    // the prompt of this lookup took a slot. 0: it takes one from nobody, or memory or files have
+    // them, or who would lose them came never back or is long overdue.
+    std::int32_t rows_that_others_lose(const Promise& promise) const;
     // Prompts wait for what is in these slots: it is evicted after all else, until the next call.
     void await(const SlotSet& awaited);
 

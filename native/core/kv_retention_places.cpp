@@ -75,7 +75,7 @@ void KvRetention::State::vacate(SlotId slot, SlotId keep) {
 SlotId KvRetention::State::settle(SlotId slot) {
     if (!is_streams()) return slot;
     const SlotId room = choose_room(slot);
-    if (room == kNoSlot || at(room).state == SlotState::kLeased) return slot;
+    if (room == kNoSlot || at(room).state == SlotState::kLeased || at(room).awaited) return slot;
     const SlotSet running = in_state(SlotState::kRunning, SlotState::kRunning);
     if (running.with(room).runs() >= running.with(slot).runs()) return slot;
     vacate(room, slot);

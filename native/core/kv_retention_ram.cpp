@@ -113,8 +113,59 @@ void KvRetention::State::remember(SlotId slot) {
 
 // RAM has room for what the slot holds, and need give up nothing.
 bool KvRetention::State::fits_in_ram(SlotId slot) const {
-    const auto size = static_cast<std::int64_t>(backend.saved_size(slot));
+    if (ram.bytes + ram.fork_bytes >= ram.limit) return false;
+    const auto size = static_cast<std::int64_t>(size_in_ram(slot));
     return size > 0 && ram.bytes + ram.fork_bytes + size <= ram.limit;
+}
+
+// Bytes that the slot takes when it is saved. To ask the backend takes as long as a row.
+std::size_t KvRetention::State::size_in_ram(SlotId slot) const {
+    const bool known = at(slot).measured == cells.length(slot) && at(slot).saved_bytes > 0;
+    return known ? at(slot).saved_bytes : backend.saved_size(slot);
+}
+
+// What is lost when the slot is given up: what it holds, or what leaves RAM for that. Without rows:
+// nothing.
+Candidate KvRetention::State::loss_of(SlotId slot) const {
+    const std::int32_t length = cells.length(slot);
+    Candidate lost{.use = at(slot).use, .leased = at(slot).state == SlotState::kLeased};
+    lost.rows = length;
+    if (length < kWorthKeeping || is_in_files(slot, length) || fits_in_ram(slot))
+        return {.rows = 0};
+    lost.room = ram.limit > 0 ? static_cast<std::int64_t>(size_in_ram(slot)) : 1;
+    if (lost.room > ram.limit) return lost;
+    Candidate least;
+    const SlotId leaves = least_in_ram(lost, &least);
+    if (leaves == kNoSlot) return lost;
+    return !is_fork(leaves) && left_at(leaves).file != 0 ? Candidate{.rows = 0} : least;
+}
+
+// It is likely to be wanted, and not long overdue. Of what never came back, as likely as others
+// were.
+bool KvRetention::State::comes_back(const Use& use) const {
+    constexpr double kSeldom = 0.25;
+    if (use.gap == 0 && return_rate < kSeldom) return false;
+    const Milliseconds gap = use.gap == 0 ? usual_gap : use.gap;
+    return now - use.last_used <= 2 * gap;
+}
+
+// What RAM gives up first, and puts it into `least`. kNoSlot: the newcomer.
+SlotId KvRetention::State::least_in_ram(const Candidate& newcomer, Candidate* least) const {
+    std::vector<Candidate> candidates{newcomer};
+    std::vector<SlotId> ids{kNoSlot};
+    for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
+        const Left& entry = left_at(id);
+        if (entry.cells.empty() || entry.wanted || entry.staged) continue;
+        candidates.push_back({.use = entry.use,
+                              .leased = entry.leased,
+                              .rows = entry.cells.length(),
+                              .room = static_cast<std::int64_t>(entry.cells.size())});
+        ids.push_back(id);
+    }
+    add_forks(candidates, ids);
+    const std::size_t index = choose_victim(candidates, now, usual_gap);
+    if (least != nullptr) *least = candidates[index];
+    return ids[index];
 }
 
 // Frees RAM for so many bytes more. false: the limit or what is worth more than the newcomer is in
@@ -122,19 +173,7 @@ bool KvRetention::State::fits_in_ram(SlotId slot) const {
 bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& newcomer) {
     if (newcomer.room > ram.limit) return false;
     while (ram.bytes + ram.fork_bytes + bytes > ram.limit) {
-        std::vector<Candidate> candidates{newcomer};
-        std::vector<SlotId> ids{kNoSlot};
-        for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
-            const Left& entry = left_at(id);
-            if (entry.cells.empty() || entry.wanted || entry.staged) continue;
-            candidates.push_back({.use = entry.use,
-                                  .leased = entry.leased,
-                                  .rows = entry.cells.length(),
-                                  .room = static_cast<std::int64_t>(entry.cells.size())});
-            ids.push_back(id);
-        }
-        add_forks(candidates, ids);
-        const SlotId victim = ids[choose_victim(candidates, now, usual_gap)];
+        const SlotId victim = least_in_ram(newcomer, nullptr);
         if (victim == kNoSlot) return false;
         if (is_fork(victim)) {
             drop_fork(victim);
@@ -275,10 +314,13 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
         longest = length;
     }
     constexpr double kWeightOfNew = 1.0 / 8;
-    return_rate += kWeightOfNew * ((returned == kNoSlot ? 0.0 : 1.0) - return_rate);
-    if (returned == kNoSlot) return {.last_used = now};
+    if (returned == kNoSlot) {
+        return_rate -= kWeightOfNew * return_rate;
+        return {.last_used = now};
+    }
     const bool slot = returned < shape.slot_count;
     const Use before = slot ? at(returned).use : left_at(returned).use;
+    if (before.gap == 0) return_rate += kWeightOfNew * (1.0 - return_rate);
     const Use use = used_again(before, now);
     const Milliseconds gap = std::max<Milliseconds>(now - before.last_used, 1);
     usual_gap = usual_gap == 0 ? gap : (7 * usual_gap + gap) / 8;

@@ -85,7 +85,7 @@ struct KvRetention::State {
     std::int32_t reads = 0;               // under way or staged
     Milliseconds now = 0;
     Milliseconds usual_gap = 0;  // of all that came back, a moving average
-    // The share of prompts that went on from an earlier one, a moving average.
+    // The share of first prompts that were continued, a moving average.
     double return_rate = 0.0;
     std::int64_t evictions = 0;
     std::int64_t copies = 0;
@@ -134,6 +134,10 @@ struct KvRetention::State {
     Milliseconds waited_for_until(const Slot& slot) const;
     void join_lease(Left& entry, const Slot& slot);
     bool fits_in_ram(SlotId slot) const;
+    std::size_t size_in_ram(SlotId slot) const;
+    Candidate loss_of(SlotId slot) const;
+    bool comes_back(const Use& use) const;
+    SlotId least_in_ram(const Candidate& newcomer, Candidate* least) const;
     bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer);
     void drop_cells(Left& entry);
     void forget(SlotId id);

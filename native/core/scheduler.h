@@ -90,6 +90,8 @@ class Scheduler {
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
     void save_what_waits();
+    // So many waiting prompts are looked up in every step in which a place stays free.
+    std::size_t front_of_queue() const { return 2 * static_cast<std::size_t>(shape_.slot_count); }
     void pass(std::size_t from, std::int32_t rows);
     bool yields(Sequence& sequence, const Promise& promise, Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);

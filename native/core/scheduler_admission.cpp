@@ -42,7 +42,7 @@ void Scheduler::admit(Milliseconds now) {
     };
     for (const SequenceId id : running_)
         age(*sequences_.at(id), now);
-    if (places_taken() < config_.parallel) save_what_waits();
+    save_what_waits();
     while (!waiting_.empty()) {
         const SequenceId id = waiting_.front();
         age(*sequences_.at(id), now);
@@ -54,6 +54,8 @@ void Scheduler::admit(Milliseconds now) {
             wait(sequence, WaitReason::kPlace);
         } else if (sequence.unread()) {
             wait(sequence, WaitReason::kReader);
+        } else if (one_yields_ && still_waiting.size() >= front_of_queue()) {
+            wait(sequence, WaitReason::kSlot);
         } else if (try_admit(sequence, now)) {
             continue;
         }
@@ -70,7 +72,8 @@ void Scheduler::admit(Milliseconds now) {
 // most about twice as long.
 void Scheduler::save_what_waits() {
     SlotSet awaited;
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const std::size_t looked_at = places_taken() < config_.parallel ? front_of_queue() : 0;
+    for (std::size_t i = 0; i < std::min(waiting_.size(), looked_at); ++i) {
         const Sequence& sequence = *sequences_.at(waiting_[i]);
         if (sequence.slot != kNoSlot) continue;
         const Stake stake = retention_.at_stake(sequence.tokens, sequence.salt);
@@ -91,6 +94,8 @@ void Scheduler::pass(std::size_t from, std::int32_t rows) {
         const Promise promise = retention_.lookup(passed.tokens, passed.salt);
         if (passed.size() - promise.promised < 2 * rows) break;
         --passed.lets_pass;
+        // Those who go first stay in front of who is resumed.
+        sequences_.at(waiting_[from])->goes_first |= passed.goes_first;
     }
     const auto at = [this](std::size_t index) {
         return waiting_.begin() + static_cast<std::ptrdiff_t>(index);
@@ -143,17 +148,17 @@ void Scheduler::set_marks(Sequence& sequence, std::int32_t branch) {
 }
 
 // Who would have to be computed for the most part waits for what runs rather than take the cells of
-// one that is likely to come back, but not long: twice what these cells would take to compute. Then
-// it goes, and the next one in the queue begins to wait.
+// one that is likely to come back, but not long: twice what these cells would take to compute.
+// Then it goes, and the next one in the queue begins to wait.
 bool Scheduler::yields(Sequence& sequence, const Promise& promise, Milliseconds now) {
-    constexpr double kPatienceForRows = 2.0;
+    constexpr double kPatienceForCells = 2.0;
     if (places_taken() == 0 || sequence.admitted || 2 * promise.resident >= sequence.size())
         return false;
-    const double others_ms = prefill_budget_.row_ms() * retention_.rows_that_others_lose();
-    if (others_ms <= 0.0) return false;
     if (one_yields_) return true;
+    const double others_ms = prefill_budget_.row_ms() * retention_.rows_that_others_lose(promise);
+    if (others_ms <= 0.0) return false;
     if (sequence.yields_since < 0) sequence.yields_since = now;
-    one_yields_ = static_cast<double>(now - sequence.yields_since) < kPatienceForRows * others_ms;
+    one_yields_ = static_cast<double>(now - sequence.yields_since) < kPatienceForCells * others_ms;
     return one_yields_;
 }
 
@@ -166,6 +171,10 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         sequence.resident = retention_.length(sequence.slot);
     } else {
         const Promise promise = retention_.lookup(sequence.tokens, sequence.salt);
+        if (yields(sequence, promise, now)) {
+            wait(sequence, WaitReason::kSlot);
+            return false;
+        }
         if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt,
                              prefill_budget_.row_ms())) {
             wait(sequence, WaitReason::kFile);
@@ -173,10 +182,6 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         }
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
             wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
-            return false;
-        }
-        if (yields(sequence, promise, now)) {
-            wait(sequence, WaitReason::kSlot);
             return false;
         }
         const auto place = [&] {
