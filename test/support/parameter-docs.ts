@@ -12,8 +12,8 @@ export function parameterDocs(tables: readonly DocumentedTable[]): string {
   const head = [
     "# Request parameters",
     "",
-    "What Fermata does with each field. *Ignored* fields are accepted, and the log says so once; *refused*",
-    "ones are a 400 that names the field. A field that is in no table is ignored with a warning.",
+    "What Fermata does with each field. *Ignored* fields are accepted; the log says so once, unless the value asks for",
+    "nothing or for what happens anyway. *Refused* ones are a 400 that names the field. A field that is in no table is ignored with a warning.",
     "What a value may be stands in the third column, with its default; what a field has inside is in /openapi.json.",
     "Generated from the code by `npx vitest run --project unit test/unit/server/parameters.test.ts --update`.",
   ].join("\n");
