@@ -122,12 +122,16 @@ function optionsIn(file: ConfigReader, path: string): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const [key, { value, place }] of file.entries()) {
     if (key in renamedOptions) throw renamedOption(place, key);
-    if (!isOptionKey(key) || key === "config") {
-      const name = path.endsWith(fileName) ? fileName : path;
+    const name = path.endsWith(fileName) ? fileName : path;
+    if (!isOptionKey(key)) {
       throw invalidOption(
         `${name} has the unknown key "${key}".${didYouMean(key, optionKeys)}`,
         key,
       );
+    }
+    if (key === "config") {
+      const message = `${name}: "config" names such a file and cannot stand in one. Leave it out.`;
+      throw invalidOption(message, key);
     }
     values.set(key, valueFromJson({ key, spec: serveOptions[key] }, value, { name: place, cwd }));
   }

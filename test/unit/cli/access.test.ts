@@ -86,7 +86,9 @@ describe("a folder's fermata.json", () => {
     expect(load(["--config", "fermata.json"]).mcpCommand).toBe("sh");
     expect(() => load(["--config", "none.json"])).toThrow("none.json does not exist");
     writeFileSync(own, '{"config": "other.json"}');
-    expect(() => load(["--config", own])).toThrow('unknown key "config"');
+    expect(() => load(["--config", own])).toThrow(
+      '"config" names such a file and cannot stand in one',
+    );
   });
 });
 
