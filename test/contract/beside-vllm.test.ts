@@ -191,6 +191,26 @@ describe("log-probabilities of a prompt", () => {
     expect(choice.logprobs.token_logprobs).toEqual([null, -0.5, -0.5]);
   });
 
+  test("have an entry behind them when the answer is no more than its end", async () => {
+    const { app, text } = createWorld();
+    text.says = "";
+    text.endToken = 33;
+    const body = { prompt: "abc", echo: true, logprobs: 1, max_tokens: 1 };
+    const [choice] = (await post(app, "/v1/completions", body)).json().choices;
+    expect(choice).toMatchObject({ text: "abc", finish_reason: "stop" });
+    expect(choice.logprobs).toMatchObject({
+      token_logprobs: [null, -0.5, -0.5, -0.25],
+      top_logprobs: [null, { b: -0.5 }, { c: -0.5 }, { "!": -0.25 }],
+      text_offset: [0, 1, 2, 3],
+    });
+    const chunks = await chunksOf(app, "/v1/completions", body);
+    const told = chunks.flatMap(({ choices: [one] }) => one!.logprobs ?? []);
+    expect(told.flatMap(({ tokens }) => tokens)).toEqual(["a", "b", "c", "!"]);
+    const plain = { prompt: "abc", logprobs: 1 };
+    const [other] = (await post(app, "/v1/completions", plain)).json().choices;
+    expect(other.logprobs.tokens).toEqual([]);
+  });
+
   test("as prompt_logprobs", async () => {
     const { app, chat: model } = createWorld();
     const body = { prompt: ["ab", "c"], prompt_logprobs: 1 };

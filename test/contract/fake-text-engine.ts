@@ -12,6 +12,8 @@ import type {
 /** A token is a character's code; generates `says`, a token at a time. */
 export class FakeTextEngine {
   says = "yes";
+  /** Generated behind it, without a text. */
+  endToken: number | undefined;
   /** What a prompt that begins with this character is refused with. */
   readonly refusals = new Map<string, Error>();
   readonly requests: GenerateRequest[] = [];
@@ -59,6 +61,7 @@ export class FakeTextEngine {
     const reason = said === this.says ? "end" : "length";
     const { prompt, topLogprobs, promptLogprobs } = request;
     const { length } = prompt;
+    const { endToken } = this;
     async function* events(): AsyncGenerator<GenerationEvent, void, void> {
       yield { type: "progress", done: length - 1, total: length - 1, cached: 1 };
       if (promptLogprobs !== undefined)
@@ -71,13 +74,14 @@ export class FakeTextEngine {
             return { token, logprob: -0.5, top: top.slice(0, promptLogprobs) };
           }),
         );
-      for (const character of said) {
-        const token = character.charCodeAt(0);
+      const drawn = Array.from(said, (text) => ({ text, token: text.charCodeAt(0) }));
+      if (endToken !== undefined && reason === "end") drawn.push({ text: "", token: endToken });
+      for (const { text, token } of drawn) {
         const top: [number, number][] = [[token, -0.25]];
         const logprobs = [{ token, logprob: -0.25, top: top.slice(0, topLogprobs) }];
         yield {
           type: "text",
-          text: character,
+          text,
           tokens: Int32Array.of(token),
           ...(topLogprobs === undefined ? {} : { logprobs }),
         };

@@ -54,6 +54,13 @@ export class AnswerTokens {
     });
   }
 
+  /** Those that no text came of, such as the token that ends an answer. */
+  takeSilent(): ContentToken[] {
+    const tokens = this.#waiting.map(this.#toContentToken);
+    this.#waiting = [];
+    return tokens;
+  }
+
   #take(text: string): ContentToken[] {
     const at = text === "" ? -1 : this.#text.lastIndexOf(text);
     if (at < 0) return [];

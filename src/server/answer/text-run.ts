@@ -45,6 +45,9 @@ export async function runText(
       if (event.reason === "cancelled") request.signal?.throwIfAborted();
       const told = withinLimit(chatFinish(event), request.maxTokens);
       if (told === null) continue;
+      // Who reads the prompt's tokens takes what was generated to be at least one more (lm-eval drops the last).
+      const silent = request.promptLogprobs === undefined ? [] : tokens.takeSilent();
+      if (silent.length > 0) await sink({ type: "content", text: "", logprobs: silent });
       times.observe(told);
       trace.observe(told);
       await sink(told);
