@@ -40,6 +40,31 @@ test("ipv6 and duration: as they are written", () => {
   }
 });
 
+test("references, templates and what OpenAPI has: as they are written", () => {
+  const known = {
+    "uri-reference": ["", "#a", "../b/c.json#/d", "/a?b=c", "//host/p", "https://example.com/a"],
+    "uri-template": ["/users/{id}", "http://a.de/{+path}{?q,limit:3}{&more*}", "{#x}"],
+    url: ["https://www.example.com", "http://example.co.uk:8080/a/b?c=d#e"],
+    byte: ["", "YQ==", "YWI=", "YWJj"],
+    "iso-time": ["01:02:03", "01:02:03.5Z"],
+    "iso-date-time": ["2024-02-29T01:02:03", "2024-02-29 01:02:03+01:00"],
+    "json-pointer-uri-fragment": ["#", "#/a/b~0c%20"],
+  };
+  const others = {
+    "uri-reference": ["a b", "1:b", "a%z"],
+    "uri-template": ["{", "{a b}", "{}"],
+    url: ["example.com", "https://localhost", "https://a b.de"],
+    byte: ["Y", "YQ=", "YQ==YQ==", "Y-_="],
+    "iso-time": ["25:00:00", "1:2:3"],
+    "iso-date-time": ["2023-02-29T01:02:03", "2024-02-29"],
+    "json-pointer-uri-fragment": ["", "/a", "#a"],
+  };
+  for (const name of Object.keys(known) as (keyof typeof known)[]) {
+    for (const text of known[name]) expect(maskOf(name).test(text), text).toBe(true);
+    for (const text of others[name]) expect(maskOf(name).test(text), text).toBe(false);
+  }
+});
+
 test.each([
   "uri",
   "email",
@@ -51,6 +76,13 @@ test.each([
   "date",
   "time",
   "date-time",
+  "uri-reference",
+  "uri-template",
+  "url",
+  "byte",
+  "iso-time",
+  "iso-date-time",
+  "json-pointer-uri-fragment",
 ])("%s: the mask is no wider than the validator", (name) => {
   const format = formatOf(name);
   if (typeof format === "string") throw new Error(name);

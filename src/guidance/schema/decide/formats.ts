@@ -33,10 +33,20 @@ const pathCharacter = `(?:[a-zA-Z0-9_.!~*'();:@&=+$,-]|%${hex}{2})`;
 const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${label}(?:\\.${label})*)?(?::[0-9]{1,5})?`;
 const path = `${pathCharacter}+(?:/${pathCharacter}*)*`;
 const afterPath = `(?:${pathCharacter}|[/?])*`;
+const ending = `(?:\\?${afterPath})?(?:#${afterPath})?`;
+const rooted = `//${authority}(?:/${pathCharacter}*)*|/(?:${path})?`;
 /** With an authority, as `https:` has it, or without, as `mailto:` and `urn:`. */
-const uri =
-  `[a-zA-Z][a-zA-Z0-9+.-]*:(?://${authority}(?:/${pathCharacter}*)*|/(?:${path})?|${path})` +
-  `(?:\\?${afterPath})?(?:#${afterPath})?`;
+const uri = `[a-zA-Z][a-zA-Z0-9+.-]*:(?:${rooted}|${path})${ending}`;
+/** A colon in its first segment would make that a scheme. */
+const relativePath = `(?:[a-zA-Z0-9_.!~*'();@&=+$,-]|%${hex}{2})+(?:/${pathCharacter}*)*`;
+const uriReference = `(?:${uri}|(?:${rooted}|${relativePath})?${ending})`;
+const domain = "(?:[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*\\.)+[a-zA-Z]{2,}";
+const url = `(?:https?|ftp)://${domain}(?::[0-9]{2,5})?(?:/(?:${path})?${ending})?`;
+const variable = "[a-zA-Z0-9_]+(?::[1-9][0-9]{0,3}|\\*)?";
+const templateText = `[a-zA-Z0-9_.!~*();:@&=+$,/?#-]|%${hex}{2}`;
+const uriTemplate = `(?:${templateText}|\\{[+#./;?&]?${variable}(?:,${variable})*\\})*`;
+const pointerCharacter = `(?:[a-zA-Z0-9_.!$&'()*+,;:=@-]|%${hex}{2}|~0|~1)`;
+const base64 = "[a-zA-Z0-9+/]";
 
 interface Format {
   /** Matches the whole string. */
@@ -57,7 +67,14 @@ const known = new Map<string, Format>([
   ["uuid", { pattern: `${hex}{8}-(?:${hex}{4}-){3}${hex}{12}` }],
   ["duration", { pattern: duration, isNamed: true }],
   ["uri", { pattern: uri }],
+  ["uri-reference", { pattern: uriReference }],
+  ["uri-template", { pattern: uriTemplate }],
+  ["url", { pattern: url }],
+  ["byte", { pattern: `(?:${base64}{4})*(?:${base64}{2}==|${base64}{3}=)?` }],
+  ["iso-time", { pattern: `${clock}(?:${zone})?` }],
+  ["iso-date-time", { pattern: `${date}[tT ]${clock}(?:${zone})?` }],
   ["json-pointer", { pattern: "(?:/(?:[^~/]|~0|~1)*)*" }],
+  ["json-pointer-uri-fragment", { pattern: `#(?:/${pointerCharacter}*)*` }],
   ["relative-json-pointer", { pattern: "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~0|~1)*)*)" }],
 ]);
 
@@ -66,17 +83,8 @@ function groupsBefore(most: number): string {
   return most === 0 ? "" : `(?:(?:${group}:){0,${most - 1}}${group})?`;
 }
 
-/** The validator checks these, and no mask can. */
-const unmasked = new Set([
-  "iso-time",
-  "iso-date-time",
-  "uri-reference",
-  "uri-template",
-  "url",
-  "regex",
-  "json-pointer-uri-fragment",
-  "byte",
-]);
+/** The validator checks it, and no mask can. */
+const unmasked = new Set(["regex"]);
 
 export function formatOf(name: string): Format | "annotation" | "unmasked" {
   return known.get(name) ?? (unmasked.has(name) ? "unmasked" : "annotation");
