@@ -30,7 +30,9 @@ export function fromThrown(thrown: unknown): FermataError {
   if (thrown instanceof FermataError) return thrown;
   const code = (thrown as { code?: unknown } | null)?.code;
   const known = typeof code === "string" ? thrownCodes[code] : undefined;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const told = thrown instanceof Error ? thrown.message : String(thrown);
+  // Where the mask engine panics it tells its stack, too: that stays in the cause.
+  const [message = told] = told.split("\n<backtrace>", 1);
   return new FermataError(known ?? "internal_error", message, { cause: thrown });
 }
 
