@@ -125,7 +125,8 @@ struct Panels {
             for (std::int64_t column = begin; column < end; column += kFew) {
                 const std::int64_t from = std::min(column, product.columns - kFew);
                 float sums[rows][kFew];
-                FewRows::multiply(static_cast<const Block*>(product.weights) + from * blocks,
+                FewRows::multiply(static_cast<const Block*>(product.weights) +
+                                      from / Format::kBlockColumns * blocks,
                                   blocks, tile, sums);
                 for (int r = 0; r < rows; ++r)
                     std::copy(sums[r] + (column - from), sums[r] + kFew,

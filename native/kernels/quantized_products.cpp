@@ -23,6 +23,7 @@
 #include "kernels/bytes.h"
 #include "kernels/experts.h"
 #include "kernels/few_rows_avx2.h"
+#include "kernels/few_rows_avx512.h"
 #include "kernels/few_rows_q6_k.h"
 #include "kernels/panels_of_256.h"
 #include "kernels/panels_of_32.h"
@@ -66,18 +67,21 @@ template <typename Family>
 constexpr Kernel kKernel = {Family::kColumns, Family::row_bytes, Family::scratch_bytes,
                             Family::round_rows, Family::run};
 
-// What computes one or two rows of plain weights, where making panels for them takes longer.
+// What computes a few rows, where making panels for them takes longer.
 #ifdef __AVX512F__
 template <typename Weights>
 using FewRows = std::conditional_t<std::is_same_v<Weights, WeightsQ6_K>, FewRowsQ6_K, void>;
-using FewRowsQ8_0 = void;
 #else
 template <typename Weights>
 using FewRows = FewRowsOf256<Weights>;
 using FewRowsQ8_0 = FewRowsOf32<WeightsQ8_0>;
+template <typename Weights>
+using FewRowsOfEights = void;
 #endif
 template <typename Weights>
 using PlainOf256 = Panels<PanelsOf256<Weights>, FewRows<Weights>>;
+template <typename Weights>
+using OfEights = Panels<PanelsOf32<Weights>, FewRowsOfEights<Weights>>;
 
 /** Null: ggml's own. */
 const Kernel* for_repacked(ggml_type type) {
@@ -85,9 +89,9 @@ const Kernel* for_repacked(ggml_type type) {
         case GGML_TYPE_Q4_K:
             return &kKernel<BlocksOf256<RepackedQ4_K>>;
         case GGML_TYPE_Q4_0:
-            return &kKernel<Panels<PanelsOf32<WeightsQ4_0>>>;
+            return &kKernel<OfEights<WeightsQ4_0>>;
         case GGML_TYPE_IQ4_NL:
-            return &kKernel<Panels<PanelsOf32<WeightsIQ4_NL>>>;
+            return &kKernel<OfEights<WeightsIQ4_NL>>;
         case GGML_TYPE_MXFP4:
             return &kKernel<Panels<PanelsOf32<WeightsMXFP4>>>;
         default:
