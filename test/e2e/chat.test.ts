@@ -138,9 +138,19 @@ describe.skipIf(!hasPython)("at a terminal", () => {
   test("what is typed while an answer comes waits for the prompt and answers no question", async () => {
     const terminal = chat();
     await terminal.expect("> ");
-    terminal.send(`${question}\r`);
-    await terminal.expect(/\r[^\n]*Ctrl-C stops/);
-    terminal.send("/modlee\u007f\u001b[A\r/qui");
+    const worker = Number(/"pid":(\d+)[^\n]*worker ready/.exec(server.log())![1]);
+    // The answer comes once the keys were read: the status is drawn for the new width behind them.
+    process.kill(worker, "SIGSTOP");
+    try {
+      terminal.send(`${question}\r`);
+      await terminal.expect(/\r[^\n]*Ctrl-C stops/);
+      terminal.send("/modlee\u007f\u001b[A\r/qui");
+      terminal.resize(20, 30);
+      await terminal.expect("Ctrl-C ...");
+      terminal.resize(100, 30);
+    } finally {
+      process.kill(worker, "SIGCONT");
+    }
     await terminal.expect("Allow it? [y]es");
     terminal.send("y");
     await terminal.expect("Bring the blue lantern.");
