@@ -1,5 +1,5 @@
-// One to four rows of weights in blocks of 32 numbers on processors with AVX-512, without panels:
-// making them takes longer than the memory does. Two blocks of eight columns at a time; the sums of
+// A few rows of weights in blocks of 32 numbers on processors with AVX-512, without panels: making
+// them takes longer than the memory does. Two blocks of eight columns at a time; the sums of
 // a block are integers, and blocks are added one after the other, so that a row's bits are those
 // that panels give.
 #pragma once
@@ -120,7 +120,8 @@ struct FewRowsOfEights : FewRowsByTwoBlocks<FewRowsOfEights<Weights>, Weights> {
 };
 
 struct FewRowsQ8_0 : FewRowsByTwoBlocks<FewRowsQ8_0, WeightsQ8_0> {
-    static constexpr int kRows = 4;
+    // The sums of a fourth would not fit the registers.
+    static constexpr int kRows = 3;
 
     static const block_q8_0* ahead(const block_q8_0* first, std::int64_t blocks) {
         const auto bytes = kColumns * blocks * static_cast<std::int64_t>(sizeof(block_q8_0));

@@ -86,13 +86,12 @@ async function serve(
 /** Calls `watch` after each write. */
 function watched<Store extends object>(whole: Store, watch: () => void): Store {
   const writes = new Set(
-    "beginRun appendEvents setRunHold setHeldCall endRun createResponse updateResponse setHold addEvent".split(
-      " ",
-    ),
+    "beginRun appendEvents setRunHold setHeldCall endRun create update setHold addEvent".split(" "),
   );
   return new Proxy(whole, {
     get: (store, name: string) => {
       const method = store[name as keyof Store];
+      if (name === "responses") return watched(method as object, watch);
       if (typeof method !== "function") return method;
       return async (...values: unknown[]) => {
         const result: unknown = await (method as (...all: unknown[]) => unknown).apply(
