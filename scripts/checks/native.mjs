@@ -38,10 +38,10 @@ export async function ctest(directory, { seconds = 300, env = {}, onLine } = {})
   };
 }
 
-/** The native tests beside the addon. */
-export async function runNativeTests() {
+/** The native tests beside the addon. @param options `seconds` as `ctest` has it */
+export async function runNativeTests({ seconds } = {}) {
   await compile("Compiling the native tests", buildDir, "native_tests");
-  return ctest(buildDir);
+  return ctest(buildDir, { seconds });
 }
 
 /** Core and runtime without llama.cpp, under sanitizers, in build trees of their own. */
