@@ -27,7 +27,21 @@ const steps = {
   native: () => runNativeTests({ seconds }),
   device: lane("device"),
   model: lane("model"),
-  integrity: lane("integrity"),
+  // Not rpc: where there is a device, `fermata rpc-server` lends that one.
+  integrity: lane(
+    "integrity",
+    "engine-end",
+    "engine-methods",
+    "held-kill",
+    "llama-options",
+    "marks",
+    "remote-cache",
+    "replicas",
+    "run-kill",
+    "sampling-ranges",
+    "simulate",
+    "store-kill",
+  ),
   agents: lane("e2e", "hold-and-resume", "ten-rounds", "soak"),
   faults: lane("faults", "deaths", "hangs", "poison"),
 };
