@@ -6,6 +6,7 @@
 import { describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Sampling } from "../../src/engine/types.ts";
+import { loadAddon } from "../../src/native/addon.ts";
 import { collect, holdAtEnd, readUntil } from "../support/engine.ts";
 import { kinds } from "../support/kind-tensors.ts";
 import { writeRandomKind } from "../support/random-kinds.ts";
@@ -21,12 +22,16 @@ const drawn: Sampling = { ...greedy, temperature: 0.8, seed: 11 };
 describe.each(kinds)("%s", (kind) => {
   const modelPath = writeRandomKind(kind);
   /** One slot: whoever comes next moves the one before to host memory. */
-  const load = () => Engine.load({ modelPath, threads: 1, contextSize: 2048, parallel: 1 });
+  const slot = { threads: 1, contextSize: 2048, parallel: 1, kvLayout: "streams" } as const;
+  const load = () => Engine.load({ modelPath, ...slot });
 
-  it.each([
-    ["greedy", greedy],
-    ["drawn", drawn],
-  ])("%s", async (_name, sampling) => {
+  const samplings: [string, Sampling][] = [["greedy", greedy]];
+  // Once gemma3's window was moved, its cells have another order, in which a device's sums differ so much that a draw
+  // may fall on the token beside: test/native/llama_forks.cpp compares the logits.
+  const isDrawnAlike = kind !== "gemma3" || loadAddon().devices().length === 0;
+  if (isDrawnAlike) samplings.push(["drawn", drawn]);
+
+  it.each(samplings)("%s", async (_name, sampling) => {
     const options = { marks, sampling: { ...sampling, ignoresEnd: true }, maxTokens: 16 };
     const run = async (engine: Engine, seed: number): Promise<number[]> => {
       const generation = engine.generate({ ...options, prompt: promptOf(seed) });
