@@ -5,8 +5,10 @@
 
 import type { FieldTable, JsonObject, Schema } from "../body/field.ts";
 
+declare const value: unique symbol;
+
 /** A schema of such values. Only the compiler knows of which. */
-type Typed<Value> = Schema & { readonly "~value"?: Value };
+type Typed<Value> = Schema & { readonly [value]?: Value };
 
 /** What a schema describes. */
 export type Of<S> = S extends Typed<infer Value> ? Value : never;
