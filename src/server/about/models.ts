@@ -10,12 +10,41 @@ import {
   listedModel,
   type ListServices,
 } from "../answer/model-list.ts";
-import type { model } from "../openapi/about.ts";
-import type { Of } from "../openapi/words.ts";
 import { agentCalled } from "../answer/target.ts";
 import { FermataError } from "../../errors.ts";
 
-export type WireModel = Of<typeof model>;
+export interface WireModel {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: string;
+  /** Anthropic's, as the next two. */
+  type: "model";
+  display_name: string;
+  /** RFC 3339. */
+  created_at: string;
+  /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
+  context_length?: number;
+  /** The same under vLLM's name. */
+  max_model_len?: number;
+  /** llama-server's; not of agents. */
+  meta?: ModelMeta;
+  /** llama-server's, where it serves several models. */
+  status?: { value: KnownModel["state"]; progress?: number };
+}
+
+interface ModelMeta {
+  n_vocab: number;
+  n_ctx: number;
+  n_ctx_train: number;
+  n_params: number;
+  /** In bytes. */
+  size: number;
+  /** llama.cpp's number. */
+  vocab_type: number;
+  n_embd: number;
+  ftype: string;
+}
 
 type Services = ListServices & Pick<ServerServices, "agents">;
 
@@ -87,10 +116,7 @@ function wireKnown(id: string, known: KnownModel, { models }: Services): WireMod
   return { ...wire, status: { value: state, ...(state === "loading" ? { progress } : {}) } };
 }
 
-function metaOf({
-  model,
-  engine,
-}: Pick<LoadedModel, "model" | "engine">): NonNullable<WireModel["meta"]> {
+function metaOf({ model, engine }: Pick<LoadedModel, "model" | "engine">): ModelMeta {
   const { trainedContext, parameterCount, sizeBytes, ...known } = engine.model;
   return {
     n_vocab: model.vocabularySize,

@@ -3,8 +3,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatEvent, ChatUsage, FinishReason } from "../../chat/types.ts";
 import type { ServedModel, ServerServices } from "../services.ts";
-import type { usage } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import type { TokenRecord } from "./token-record.ts";
 
 /** Common fields of all chunks of one response. */
@@ -81,7 +79,13 @@ export function usageSoFar({ prompt, generated }: TokenRecord): UsageSoFar {
   };
 }
 
-export type WireUsage = Of<typeof usage>;
+export interface WireUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: { cached_tokens: number; cache_write_tokens: number };
+  completion_tokens_details: { reasoning_tokens: number };
+}
 
 /**
  * The usage over all rounds. Prompt tokens are those that the model read and did not write: the prompt and, in internal

@@ -2,11 +2,22 @@
 
 import type { ContentToken, TokenProbability } from "../../chat/types.ts";
 import type { TokenLogprobs } from "../../engine/types.ts";
-import type { chatCompletion, chatLogprobs as schema } from "../openapi/generation.ts";
-import type { contentToken, Of } from "../openapi/words.ts";
 
-export type WireContentToken = Of<typeof contentToken>;
-export type ChatLogprobs = Of<typeof schema>;
+interface WireTokenProbability {
+  /** Bytes that are no UTF-8 by themselves show as U+FFFD. */
+  token: string;
+  logprob: number;
+  bytes: number[];
+}
+
+export interface WireContentToken extends WireTokenProbability {
+  top_logprobs: WireTokenProbability[];
+}
+
+export interface ChatLogprobs {
+  content: WireContentToken[] | null;
+  refusal: null;
+}
 
 /** JSON has no minus infinity; OpenAI's stand-in. */
 const impossible = -9999;
@@ -23,7 +34,7 @@ export function chatLogprobs(
 
 /** As the Responses API has them, part by part. */
 export function wireContentToken(token: ContentToken, namesAsIds = false): WireContentToken {
-  const wire = (one: TokenProbability): WireContentToken["top_logprobs"][number] => ({
+  const wire = (one: TokenProbability): WireTokenProbability => ({
     token: tokenName(one, namesAsIds),
     logprob: wireLogprob(one.logprob),
     bytes: [...one.bytes],
@@ -48,7 +59,14 @@ export function wireLogprob(logprob: number): number {
 }
 
 /** vLLM's, by the id of a token. */
-type PromptLogprobs = NonNullable<Of<typeof chatCompletion>["prompt_logprobs"]>;
+type PromptLogprobs = ({ [id: string]: PromptLogprob } | null)[];
+
+interface PromptLogprob {
+  logprob: number;
+  /** Null: it is not among the likeliest. */
+  rank: number | null;
+  decoded_token: string;
+}
 
 /** Of each token of the prompt with the likeliest in its place; the first token has none. */
 export function wirePromptLogprobs(

@@ -7,11 +7,21 @@ import type { Histogram } from "prom-client";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import type { timings } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import type { TimesWanted } from "../body/generation.ts";
 
-export type Timings = Of<typeof timings>;
+/** llama-server's. What was waited for tools is in none of them; what was waited for a place in the engine is read time. */
+export interface Timings {
+  /** Tokens that were found in the cache. */
+  cache_n: number;
+  prompt_n: number;
+  prompt_ms: number;
+  prompt_per_token_ms: number;
+  prompt_per_second: number;
+  predicted_n: number;
+  predicted_ms: number;
+  predicted_per_token_ms: number;
+  predicted_per_second: number;
+}
 
 /** llama-server's: of `total` tokens, `processed` are in the cache, and `cache` were from the beginning. */
 export interface PromptProgress {

@@ -4,21 +4,56 @@ import {
   type ResponseIdentity,
   usageOfChoices,
   wireFinishReason,
+  type WireFinishReason,
+  type StopReason,
   stopReasonOf,
   wireUsage,
+  type WireUsage,
 } from "../answer/completion-parts.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import type { Timings } from "../answer/token-times.ts";
-import { chatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
+import { chatLogprobs, type ChatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
-import type { chatCompletion as schema } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
 
-export type ChatCompletion = Of<typeof schema>;
-type WireChoice = ChatCompletion["choices"][number];
-type WireToolCall = NonNullable<WireChoice["message"]["tool_calls"]>[number];
+interface WireToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+  /** Only where the schema has what no mask can hold, and the arguments break it. */
+  validation_error?: string;
+}
+
+export interface ChatCompletion extends ResponseIdentity {
+  object: "chat.completion";
+  choices: WireChoice[];
+  usage: WireUsage;
+  /** llama-server's; of the first choice. */
+  timings?: Timings | undefined;
+  /** vLLM's, if they were asked for. */
+  prompt_token_ids?: number[];
+  prompt_logprobs?: ReturnType<typeof wirePromptLogprobs>;
+}
+
+interface WireChoice {
+  index: number;
+  message: {
+    role: "assistant";
+    content: string | null;
+    refusal: null;
+    reasoning_content?: string;
+    tool_calls?: WireToolCall[];
+    /** The same of an answer that was to be a document. */
+    validation_error?: string;
+    /** What the answer lacks, and why. */
+    warnings?: string[];
+  };
+  logprobs: ChatLogprobs | null;
+  finish_reason: WireFinishReason;
+  stop_reason?: StopReason;
+  token_ids?: readonly number[];
+}
 
 export interface CompletionShape {
   /** They were asked for. */
@@ -44,7 +79,7 @@ export function chatCompletion(
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
     ),
-    ...(timings === undefined ? {} : { timings }),
+    timings,
     ...(tokens?.ids ? { prompt_token_ids: [...(records[0]?.prompt ?? [])] } : {}),
     ...(tokens?.promptLogprobs === undefined
       ? {}
@@ -73,7 +108,7 @@ function wireChoice(
     logprobs: chatLogprobs(withLogprobs ? logprobs : null, tokens?.namesAsIds),
     finish_reason: wireFinishReason(finish.reason),
     ...stopReasonOf(finish),
-    ...(tokens?.ids ? { token_ids: [...(records[index]?.generated ?? [])] } : {}),
+    ...(tokens?.ids ? { token_ids: records[index]?.generated ?? [] } : {}),
   };
 }
 

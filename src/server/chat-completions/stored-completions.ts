@@ -7,7 +7,9 @@ import type { JsonObject } from "../body/field.ts";
 
 export type Metadata = Record<string, string>;
 
-export type StoredCompletion = ChatCompletion & { metadata: Metadata };
+export interface StoredCompletion extends ChatCompletion {
+  metadata: Metadata;
+}
 
 const messageType = "chat.message";
 

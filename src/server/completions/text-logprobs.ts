@@ -3,11 +3,17 @@
 import type { ContentToken } from "../../chat/types.ts";
 import type { ModelInfo } from "../../engine/types.ts";
 import { tokenName, tokenText, wireLogprob } from "../answer/logprobs.ts";
-import type { textLogprobs as schema } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
 
-export type TextLogprobs = Of<typeof schema>;
+export interface TextLogprobs {
+  tokens: string[];
+  /** Null of a prompt's first token. */
+  token_logprobs: (number | null)[];
+  /** The likeliest tokens and the one that came, as OpenAI has them. */
+  top_logprobs: (Record<string, number> | null)[];
+  /** Where each token begins in the choice's text, in UTF-16 units. */
+  text_offset: number[];
+}
 
 type EchoedToken = ContentToken | { token: number; bytes: Uint8Array; logprob: null };
 

@@ -4,8 +4,6 @@ import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { shortened } from "../answer/embedding.ts";
 import { fieldError, readBody } from "../body/field.ts";
-import type { embeddingList as schema } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServedEmbedder } from "../services.ts";
 import { embeddingFields, type EmbeddingValues, nativeEmbeddingFields } from "./fields.ts";
@@ -61,6 +59,13 @@ function warnOfName(name: string | undefined, id: string, { warnings }: RouteCon
     warnings.warn(`model=${name}`, `names an embedding model that is not loaded; ${id} answers`);
 }
 
+interface EmbeddingList {
+  object: "list";
+  data: { object: "embedding"; index: number; embedding: number[] | string }[];
+  model: string;
+  usage: { prompt_tokens: number; total_tokens: number };
+}
+
 export function embeddingList(
   model: string,
   { vectors, tokenCount }: { vectors: readonly Float32Array[]; tokenCount: number },
@@ -68,7 +73,7 @@ export function embeddingList(
     dimensions = Infinity,
     encoding_format: encoding,
   }: Pick<EmbeddingValues, "dimensions" | "encoding_format">,
-): Of<typeof schema> {
+): EmbeddingList {
   return {
     object: "list",
     data: vectors.map((vector, index) => {

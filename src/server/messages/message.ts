@@ -4,9 +4,6 @@ import { isJsonObject, parseJson } from "../../json.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import type { JsonObject } from "../body/field.ts";
-import type { message, textBlock, thinkingBlock } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";
 
 export interface MessageIdentity {
@@ -14,11 +11,49 @@ export interface MessageIdentity {
   model: string;
 }
 
-type ThinkingBlock = Of<typeof thinkingBlock>;
-type TextBlock = Of<typeof textBlock>;
-type WireMessage = Of<typeof message>;
-type MessageUsage = WireMessage["usage"];
-type WireStop = Pick<WireMessage, "stop_reason" | "stop_sequence">;
+export interface MessageUsage {
+  input_tokens: number;
+  cache_creation_input_tokens: number;
+  cache_read_input_tokens: number;
+  output_tokens: number;
+}
+
+type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use" | "refusal";
+
+export interface WireStop {
+  stop_reason: StopReason | null;
+  stop_sequence: string | null;
+}
+
+interface ThinkingBlock {
+  type: "thinking";
+  thinking: string;
+  signature: string;
+}
+
+interface TextBlock {
+  type: "text";
+  text: string;
+  citations: null;
+}
+
+interface ToolUseBlock {
+  type: "tool_use";
+  id: string;
+  name: string;
+  input: object;
+}
+
+type ContentBlock = ThinkingBlock | TextBlock | ToolUseBlock;
+
+export interface WireMessage extends MessageIdentity, WireStop {
+  type: "message";
+  role: "assistant";
+  content: ContentBlock[];
+  /** Not of Anthropic's format: what the answer lacks, and why. */
+  warnings?: string[];
+  usage: MessageUsage;
+}
 
 /** Clients send it back with the thinking, and some drop thinking that has none. It signs nothing. */
 export const thinkingSignature = "ZmVybWF0YQ==";
@@ -46,7 +81,7 @@ export async function collectMessage(
 
 /** The blocks of an answer in the order in which a stream has them. */
 class MessageBlocks {
-  readonly #blocks: WireMessage["content"] = [];
+  readonly #blocks: ContentBlock[] = [];
   /** The arguments so far of the call that is last, until it ends. */
   #openInput: string | null = null;
 
@@ -73,7 +108,7 @@ class MessageBlocks {
   }
 
   /** With the call that the model was writing when the answer was cut, if it was. */
-  all(): WireMessage["content"] {
+  all(): ContentBlock[] {
     if (this.#openInput !== null) this.#endCall(this.#openInput);
     return this.#blocks;
   }
@@ -103,10 +138,7 @@ class MessageBlocks {
 }
 
 /** A message before its first token. */
-export function emptyMessage(
-  { id, model }: MessageIdentity,
-  inputTokens: number,
-): Omit<WireMessage, "stop_reason"> & { stop_reason: null } {
+export function emptyMessage({ id, model }: MessageIdentity, inputTokens: number): WireMessage {
   return {
     id,
     type: "message",
@@ -148,7 +180,7 @@ export function messageUsage(usage: EngineUsage): MessageUsage {
 }
 
 /** Input is an object on this wire: what a model wrote otherwise is kept as text in one. */
-function inputOf(text: ToolCall["arguments"]): JsonObject {
+function inputOf(text: ToolCall["arguments"]): object {
   const value = parseJson(text === "" ? "{}" : text);
   return isJsonObject(value) ? value : { arguments: text };
 }

@@ -9,7 +9,6 @@ import {
   nullable,
   object,
   real,
-  recordOf,
   string,
   whole,
   type Operation,
@@ -17,34 +16,26 @@ import {
 
 const modelState = choice("unloaded", "loading", "loaded", "unloading");
 
-export const model = answer(
+const model = answer(
   {
     id: string,
     object: choice("model"),
     created: whole,
     owned_by: string,
-    /** Anthropic's, as the next two. */
     type: choice("model"),
     display_name: string,
-    /** RFC 3339. */
     created_at: string,
   },
   {
-    /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
     context_length: whole,
-    /** The same under vLLM's name. */
     max_model_len: whole,
-    /** llama-server's, where it serves several models. */
     status: answer({ value: modelState }, { progress: real }),
-    /** llama-server's; not of agents. */
     meta: answer({
       n_vocab: whole,
       n_ctx: whole,
       n_ctx_train: whole,
       n_params: whole,
-      /** In bytes. */
       size: whole,
-      /** llama.cpp's number. */
       vocab_type: whole,
       n_embd: whole,
       ftype: string,
@@ -141,7 +132,7 @@ export const aboutOperations: Readonly<Record<string, Operation>> = {
       endpoint_props: boolean,
       endpoint_metrics: boolean,
       chat_template: string,
-      chat_template_caps: recordOf(boolean),
+      chat_template_caps: { type: "object", additionalProperties: boolean },
       ui: boolean,
       ui_settings: object,
       cors_proxy_enabled: boolean,

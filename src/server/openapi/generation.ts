@@ -18,21 +18,21 @@ import {
   inputTokens,
   list,
   metadata,
-  nothing,
   nullable,
   object,
   oneOf,
   pageOf,
   real,
   record,
-  recordOf,
   string,
   whole,
   yes,
   type Operation,
 } from "./words.ts";
 
-export const usage = answer({
+const nothing: Schema = { type: "null" };
+
+const usage = answer({
   prompt_tokens: whole,
   completion_tokens: whole,
   total_tokens: whole,
@@ -40,9 +40,8 @@ export const usage = answer({
   completion_tokens_details: answer({ reasoning_tokens: whole }),
 });
 
-/** llama-server's. What was waited for tools is in none of them; what was waited for a place in the engine is read time. */
-export const timings = answer({
-  /** Tokens that were found in the cache. */
+/** llama-server's. */
+const timings = record({
   cache_n: whole,
   prompt_n: whole,
   prompt_ms: real,
@@ -62,7 +61,6 @@ const chatCall = answer(
     type: choice("function"),
     function: answer({ name: string, arguments: string }),
   },
-  /** Only where the schema has what no mask can hold, and the arguments break it. */
   { validation_error: string },
 );
 
@@ -71,9 +69,7 @@ const chatMessage = answer(
   {
     reasoning_content: string,
     tool_calls: list(chatCall),
-    /** The same of an answer that was to be a document. */
     validation_error: string,
-    /** What the answer lacks, and why. */
     warnings: list(string),
   },
 );
@@ -84,22 +80,14 @@ const choiceExtras = { stop_reason: oneOf(string, whole), token_ids: list(whole)
 const promptExtras = {
   prompt_token_ids: list(whole),
   prompt_logprobs: list(
-    nullable(
-      recordOf(
-        answer({
-          logprob: real,
-          /** Null: it is not among the likeliest. */
-          rank: nullable(whole),
-          decoded_token: string,
-        }),
-      ),
-    ),
+    nullable({
+      type: "object",
+      additionalProperties: answer({ logprob: real, rank: nullable(whole), decoded_token: string }),
+    }),
   ),
 };
 
-export const chatLogprobs = answer({ content: nullable(list(contentToken)), refusal: nothing });
-
-const chatCompletionParts = {
+const chatCompletion = {
   id: string,
   object: choice("chat.completion"),
   created: whole,
@@ -110,7 +98,7 @@ const chatCompletionParts = {
       {
         index: whole,
         message: chatMessage,
-        logprobs: nullable(chatLogprobs),
+        logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
         finish_reason: finishReason,
       },
       choiceExtras,
@@ -119,22 +107,7 @@ const chatCompletionParts = {
   usage,
 };
 
-/** The timings are the first choice's. */
-const chatExtras = { timings, ...promptExtras };
-
-export const chatCompletion = answer(chatCompletionParts, chatExtras);
-
-const storedCompletion = answer({ ...chatCompletionParts, metadata }, chatExtras);
-
-export const textLogprobs = answer({
-  tokens: list(string),
-  /** Null of the first token of a prompt that is echoed. */
-  token_logprobs: list(nullable(real)),
-  /** The likeliest tokens and the one that came, as OpenAI has them. */
-  top_logprobs: list(nullable(recordOf(real))),
-  /** Where each token begins in the choice's text, in UTF-16 units. */
-  text_offset: list(whole),
-});
+const storedCompletion = answer({ ...chatCompletion, metadata }, { timings, ...promptExtras });
 
 const textCompletion = {
   id: string,
@@ -147,7 +120,15 @@ const textCompletion = {
       {
         index: whole,
         text: string,
-        logprobs: nullable(textLogprobs),
+        logprobs: nullable(
+          answer({
+            tokens: list(string),
+            // Null of the first token of a prompt that is echoed.
+            token_logprobs: list(nullable(real)),
+            top_logprobs: list(nullable({ type: "object", additionalProperties: real })),
+            text_offset: list(whole),
+          }),
+        ),
         finish_reason: finishReason,
       },
       { ...choiceExtras, ...promptExtras },
@@ -172,51 +153,13 @@ const nativeAnswer: Schema = {
 const nativeCompletion = oneOf(nativeAnswer, list(nativeAnswer));
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
-export const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
+const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
 
-export const thinkingBlock = answer({
-  type: choice("thinking"),
-  thinking: string,
-  signature: string,
-});
-
-export const textBlock = answer({ type: choice("text"), text: string, citations: nothing });
-
-const toolUseBlock = answer({ type: choice("tool_use"), id: string, name: string, input: object });
-
-export const message = answer(
-  {
-    id: string,
-    type: choice("message"),
-    role: choice("assistant"),
-    model: string,
-    content: list(oneOf(thinkingBlock, textBlock, toolUseBlock)),
-    stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
-    stop_sequence: nullable(string),
-    usage: answer({
-      input_tokens: whole,
-      cache_creation_input_tokens: whole,
-      cache_read_input_tokens: whole,
-      output_tokens: whole,
-    }),
-  },
-  /** Not of Anthropic's format: what the answer lacks, and why. */
-  { warnings: list(string) },
+const block = oneOf(
+  answer({ type: choice("thinking"), thinking: string, signature: string }),
+  answer({ type: choice("text"), text: string, citations: nothing }),
+  answer({ type: choice("tool_use"), id: string, name: string, input: object }),
 );
-
-export const embeddingList = answer({
-  object: choice("list"),
-  data: list(
-    answer({
-      object: choice("embedding"),
-      index: whole,
-      /** Base64 of little-endian floats if that was asked for. */
-      embedding: oneOf(list(real), string),
-    }),
-  ),
-  model: string,
-  usage: answer({ prompt_tokens: whole, total_tokens: whole }),
-});
 
 const user = { role: "user", content: "Hello!" };
 const rerank: Operation = {
@@ -262,7 +205,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
           "With fermata.tool_status: beside an empty delta, what a tool of the server's does.",
       },
     },
-    answer: chatCompletion,
+    answer: answer(chatCompletion, { timings, ...promptExtras }),
   },
   "GET /v1/chat/completions": {
     summary: "Stored chat completions; `metadata[name]` filters too.",
@@ -323,7 +266,19 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
   "POST /v1/embeddings": {
     summary: "Vectors of texts, if an embedding model is loaded.",
     request: embeddingFields(),
-    answer: embeddingList,
+    answer: answer({
+      object: choice("list"),
+      data: list(
+        answer({
+          object: choice("embedding"),
+          index: whole,
+          // Base64 of little-endian floats if that was asked for.
+          embedding: oneOf(list(real), string),
+        }),
+      ),
+      model: string,
+      usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+    }),
   },
   "POST /embedding": {
     summary: "Vectors of texts in llama-server's format, if an embedding model is loaded.",
@@ -383,7 +338,24 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
     request: messageFields,
     example: { max_tokens: 100, messages: [user] },
     streams: true,
-    answer: message,
+    answer: answer(
+      {
+        id: string,
+        type: choice("message"),
+        role: choice("assistant"),
+        model: string,
+        content: list(block),
+        stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
+        stop_sequence: nullable(string),
+        usage: answer({
+          input_tokens: whole,
+          cache_creation_input_tokens: whole,
+          cache_read_input_tokens: whole,
+          output_tokens: whole,
+        }),
+      },
+      { warnings: list(string) },
+    ),
   },
   "POST /v1/messages/count_tokens": {
     summary: "What a message's prompt would take of the context.",

@@ -28,109 +28,90 @@ import {
   type Operation,
 } from "./words.ts";
 
-export const itemStatus = choice("in_progress", "completed", "incomplete");
+const itemStatus = choice("in_progress", "completed", "incomplete");
 
-export const messageItem = answer({
-  id: string,
-  type: choice("message"),
-  status: itemStatus,
-  role: choice("assistant"),
-  content: list(
-    answer({
-      type: choice("output_text"),
-      text: string,
-      annotations: list(object),
-      logprobs: list(contentToken),
-    }),
+const outputItem = oneOf(
+  answer({
+    id: string,
+    type: choice("message"),
+    status: itemStatus,
+    role: choice("assistant"),
+    content: list(
+      answer({
+        type: choice("output_text"),
+        text: string,
+        annotations: list(object),
+        logprobs: list(contentToken),
+      }),
+    ),
+  }),
+  answer(
+    {
+      id: string,
+      type: choice("reasoning"),
+      status: itemStatus,
+      summary: list(object),
+      content: list(answer({ type: choice("reasoning_text"), text: string })),
+    },
+    { encrypted_content: string },
   ),
-});
-
-export const reasoningItem = answer(
-  {
+  answer(
+    {
+      id: string,
+      type: choice("function_call"),
+      status: itemStatus,
+      call_id: string,
+      name: string,
+      arguments: string,
+    },
+    { namespace: string },
+  ),
+  answer(
+    {
+      id: string,
+      type: choice("custom_tool_call"),
+      status: itemStatus,
+      call_id: string,
+      name: string,
+      input: string,
+    },
+    { namespace: string },
+  ),
+  answer({
     id: string,
-    type: choice("reasoning"),
-    status: itemStatus,
-    summary: list(object),
-    content: list(answer({ type: choice("reasoning_text"), text: string })),
-  },
-  /** The same text, where the request's `include` names it. */
-  { encrypted_content: string },
-);
-
-/** Of a tool that the request gave inside of a namespace. */
-const namespaced = { namespace: string };
-
-export const functionCallItem = answer(
-  {
-    id: string,
-    type: choice("function_call"),
-    status: itemStatus,
-    call_id: string,
+    type: choice("mcp_call"),
+    status: choice("in_progress", "completed", "incomplete", "calling", "failed"),
+    approval_request_id: nullable(string),
+    server_label: string,
     name: string,
     arguments: string,
-  },
-  namespaced,
-);
-
-export const customToolCallItem = answer(
-  {
+    output: nullable(string),
+    error: nullable(string),
+  }),
+  answer({
     id: string,
-    type: choice("custom_tool_call"),
-    status: itemStatus,
-    call_id: string,
+    type: choice("mcp_list_tools"),
+    server_label: string,
+    tools: list(
+      answer({
+        name: string,
+        description: nullable(string),
+        input_schema: object,
+        annotations: nullable(object),
+      }),
+    ),
+    error: nullable(string),
+  }),
+  answer({
+    id: string,
+    type: choice("mcp_approval_request"),
+    server_label: string,
     name: string,
-    /** Text of any form. */
-    input: string,
-  },
-  namespaced,
+    arguments: string,
+  }),
 );
 
-export const mcpCallItem = answer({
-  id: string,
-  type: choice("mcp_call"),
-  status: choice("in_progress", "completed", "incomplete", "calling", "failed"),
-  approval_request_id: nullable(string),
-  server_label: string,
-  name: string,
-  arguments: string,
-  output: nullable(string),
-  error: nullable(string),
-});
-
-export const mcpListToolsItem = answer({
-  id: string,
-  type: choice("mcp_list_tools"),
-  server_label: string,
-  tools: list(
-    answer({
-      name: string,
-      description: nullable(string),
-      input_schema: object,
-      annotations: nullable(object),
-    }),
-  ),
-  error: nullable(string),
-});
-
-export const mcpApprovalRequestItem = answer({
-  id: string,
-  type: choice("mcp_approval_request"),
-  server_label: string,
-  name: string,
-  arguments: string,
-});
-
-export const outputItem = oneOf(
-  messageItem,
-  reasoningItem,
-  functionCallItem,
-  customToolCallItem,
-  mcpCallItem,
-  mcpListToolsItem,
-  mcpApprovalRequestItem,
-);
-
-export const responseUsage = answer({
+const responseUsage = answer({
   input_tokens: whole,
   input_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
   output_tokens: whole,
@@ -138,8 +119,7 @@ export const responseUsage = answer({
   total_tokens: whole,
 });
 
-/** All keys are always there: clients' schemas demand them, null or not. */
-export const response = answer(
+const response = answer(
   {
     id: string,
     object: choice("response"),
@@ -175,7 +155,6 @@ export const response = answer(
     user: nullable(string),
     metadata,
   },
-  /** Not of OpenAI's format, and only if there are any: what the answer lacks, and why. */
   { warnings: list(string) },
 );
 

@@ -61,7 +61,7 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
       closeAtLimit: false,
     }),
     /** As it came, for the response's echo. */
-    wireToolChoice: ((body as JsonObject)["tool_choice"] ?? "auto") as string | JsonObject,
+    wireToolChoice: (body as JsonObject)["tool_choice"] ?? "auto",
     maxToolCalls: given.max_tool_calls ?? null,
     /** Null: no limit but the context's. */
     maxOutputTokens: limit === -1 ? null : limit,

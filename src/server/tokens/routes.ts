@@ -13,8 +13,6 @@ import {
 } from "../body/field.ts";
 import { tokenText } from "../answer/logprobs.ts";
 import { finishInTurns, type Parts } from "../../parts.ts";
-import type { piece } from "../openapi/generation.ts";
-import type { Of } from "../openapi/words.ts";
 import type { RouteContext } from "../context.ts";
 import { isJsonObject } from "../../json.ts";
 import {
@@ -31,7 +29,11 @@ const maxPieces = 200_000;
 const partLength = 8192;
 const comma = Buffer.from(",");
 
-type TokenPiece = Of<typeof piece>;
+/** A piece that is no UTF-8 by itself is an array of bytes. */
+interface TokenPiece {
+  id: number;
+  piece: string | number[];
+}
 
 export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[] {
   const { engine, chat, model } = services;
