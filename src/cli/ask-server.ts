@@ -1,12 +1,11 @@
 /** Asks a server that runs: the one on this machine's port, or another. */
 
 import { FermataError } from "../errors.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext, ParsedArguments } from "./command.ts";
 import { configLayers, expandKey } from "./config.ts";
 import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { type ServeConfig, serveOptions } from "./options.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 
 /** @param group of the help */
 export function serverOptions(group: string) {

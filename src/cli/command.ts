@@ -1,7 +1,13 @@
 /** What a command tells of itself, for the help, the parser and the shell completion, and what it does. */
 
 import type { OptionTable } from "./option-table.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
+
+export interface ParsedArguments {
+  /** By key of the option. */
+  values: Map<string, unknown>;
+  /** Words that are no options. `-` is one; so is everything after `--`. */
+  operands: string[];
+}
 
 export interface Command {
   name: string;

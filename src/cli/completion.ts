@@ -1,10 +1,9 @@
 /** `fermata completion SHELL`: a script for the shell, made from the commands' tables. */
 
 import { invalidOption } from "../errors.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
 import { flagNames, type OptionSpec } from "./option-table.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 
 const shells = ["bash", "zsh", "fish"];
 

@@ -8,13 +8,12 @@ import { FermataError } from "../errors.ts";
 import type { ModelFile } from "../models/types.ts";
 import { didYouMean } from "../near-names.ts";
 import { askServer, serverOptions } from "./ask-server.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { pulledModelsFolder } from "./folders.ts";
 import { ModelsFolder } from "./models-folder.ts";
 import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 import { bytesText } from "./progress.ts";
 import { table } from "./table.ts";
 

@@ -1,18 +1,11 @@
 /** Arguments of a command as option values and operands. */
 
 import { type FermataError, invalidOption } from "../errors.ts";
-import type { Command } from "./command.ts";
+import type { Command, ParsedArguments } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
 import { llamaServerOption } from "./llama-server-options.ts";
 import { flagOf, givenNames, type OptionSpec, type OptionTable } from "./option-table.ts";
 import { valueFromText } from "./option-values.ts";
-
-export interface ParsedArguments {
-  /** By key of the option. */
-  values: Map<string, unknown>;
-  /** Words that are no options. `-` is one; so is everything after `--`. */
-  operands: string[];
-}
 
 /** Names of before, and what says the same today. */
 export const renamedOptions: Readonly<Record<string, string>> = {

@@ -3,10 +3,9 @@
 import { isIPv4 } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { invalidOption } from "../errors.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 
 const mib = 2 ** 20;
 

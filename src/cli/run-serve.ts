@@ -2,9 +2,8 @@
 
 import { closingMs, leave } from "./closing.ts";
 import { withAccess } from "./access.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext, ParsedArguments } from "./command.ts";
 import { configOf } from "./config.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 import { withPulledModel } from "./pull/pull.ts";
 import { ServiceManager } from "./service-manager.ts";
 

@@ -1,14 +1,14 @@
 /** The command line, apart from the process that it runs in. */
 
 import { type FermataError, invalidOption } from "../errors.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext, ParsedArguments } from "./command.ts";
 import type { Command } from "./command.ts";
 import { commands } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { didYouMean } from "../near-names.ts";
 import { packageVersion } from "./folders.ts";
-import { type ParsedArguments, parseArguments } from "./parse-arguments.ts";
+import { parseArguments } from "./parse-arguments.ts";
 
 /** Resolves to the exit code, or to null while a server runs. Never rejects. */
 export async function runCommandLine(

@@ -5,12 +5,11 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { mainProgram, userFolder } from "./folders.ts";
 import { inGroup } from "./option-table.ts";
 import { mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 
 const actions = ["install", "uninstall", "status"];
 const unitName = "fermata.service";

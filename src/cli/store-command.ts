@@ -4,12 +4,11 @@ import { resolve } from "node:path";
 import { isPostgresAddress } from "../store/postgres/address.ts";
 import { type FermataError, invalidOption } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { storePath } from "./folders.ts";
 import { inGroup } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 
 const actions = ["check", "backup", "export"];
 

@@ -2,9 +2,8 @@
 
 import type { Trace } from "../client/types.ts";
 import { askServer, serverOptions } from "./ask-server.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { inGroup } from "./option-table.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 import { traceList, traceText } from "./trace-text.ts";
 
 const traceOptions = inGroup("Trace", {

@@ -3,11 +3,10 @@
 import { existsSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { invalidOption } from "../errors.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { readFolderFile } from "./config.ts";
 import { inGroup } from "./option-table.ts";
 import { mergeLayers } from "./option-values.ts";
-import type { ParsedArguments } from "./parse-arguments.ts";
 import { TrustedFolders } from "./trusted-folders.ts";
 
 const options = inGroup("Trust", {

@@ -2,10 +2,9 @@
 
 import { randomUUID } from "node:crypto";
 import { localUrl } from "../ask-server.ts";
-import type { CommandContext } from "../command.ts";
+import type { CommandContext, ParsedArguments } from "../command.ts";
 import { configOf } from "../config.ts";
 import { type ServeConfig, serveOptions } from "../options.ts";
-import type { ParsedArguments } from "../parse-arguments.ts";
 import { withPulledModel } from "../pull/pull.ts";
 import {
   type Conversation,

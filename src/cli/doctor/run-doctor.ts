@@ -1,10 +1,9 @@
 /** `fermata doctor`: what `examine` found, for people or as JSON. */
 
-import type { CommandContext } from "../command.ts";
+import type { CommandContext, ParsedArguments } from "../command.ts";
 import { configOf } from "../config.ts";
 import { chatLine } from "../banner.ts";
 import { serveOptions } from "../options.ts";
-import type { ParsedArguments } from "../parse-arguments.ts";
 import { withCachedModel } from "../pull/pull.ts";
 import { bytesText } from "../progress.ts";
 import { type Build, type Diagnosis, examine } from "./examine.ts";

@@ -7,12 +7,11 @@ import { login } from "../../mcp/mcp-login.ts";
 import type { McpAddress, McpServerConfig } from "../../mcp/mcp-settings.ts";
 import { mayLogIn } from "../../mcp/mcp-transports.ts";
 import { didYouMean } from "../../near-names.ts";
-import type { CommandContext } from "../command.ts";
+import type { CommandContext, ParsedArguments } from "../command.ts";
 import { configOf } from "../config.ts";
 import { credentialsPath, packageVersion } from "../folders.ts";
 import { mcpServers } from "../load-services.ts";
 import { serveOptions } from "../options.ts";
-import type { ParsedArguments } from "../parse-arguments.ts";
 
 const patienceMs = 5 * 60_000;
 

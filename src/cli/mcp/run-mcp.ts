@@ -2,10 +2,9 @@
 
 import { McpStdioBridge } from "../../mcp/mcp-stdio-bridge.ts";
 import { connect } from "../chat/connect.ts";
-import type { CommandContext } from "../command.ts";
+import type { CommandContext, ParsedArguments } from "../command.ts";
 import { mcpOptions } from "../commands.ts";
 import { fromEnvironment, mergeLayers } from "../option-values.ts";
-import type { ParsedArguments } from "../parse-arguments.ts";
 
 /** Until the client closes standard input. Resolves to the exit code. @throws FermataError */
 export async function runMcp(

@@ -1,10 +1,9 @@
 /** `fermata pull`, and the pulling before `fermata serve --hf`. */
 
 import { join } from "node:path";
-import type { CommandContext } from "../command.ts";
+import type { CommandContext, ParsedArguments } from "../command.ts";
 import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
-import type { ParsedArguments } from "../parse-arguments.ts";
 import { pulledModelsFolder } from "../folders.ts";
 import { hubOptions, pullOptions } from "../commands.ts";
 import { bytesText, type ProgressOutput, TransferProgress } from "../progress.ts";
