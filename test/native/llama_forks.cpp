@@ -250,7 +250,7 @@ TEST(what_is_no_fork_of_the_slot_leaves_it_empty) {
 }
 
 // The prompt is computed up to the mark, as it is where it was forked there. Behind a window that
-// was moved a draw may fall on the token beside it.
+// was moved a draw on a device may fall on the token beside it.
 TEST(forked_generations_give_the_same_tokens) {
     for_each_kind([](CacheLayout layout) {
         for (const float temperature : {0.0f, 0.8f}) {
@@ -269,7 +269,7 @@ TEST(forked_generations_give_the_same_tokens) {
             CHECK_EQ(forked.rows() - before, 60);
             expect_equal(layout, forked.logits_behind(prompt), alone.logits_behind(prompt),
                          forked.logits_behind(another));
-            const bool moves = model->shape().sliding_window > 0;
+            const bool moves = model->shape().sliding_window > 0 && test_gpu_layers() > 0;
             if (layout == CacheLayout::kStreams && !(moves && temperature > 0.0f))
                 CHECK(forked.sampled.at(actual) == alone.sampled.at(expected));
         }
