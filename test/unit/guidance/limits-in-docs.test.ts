@@ -57,7 +57,7 @@ test.each<[string, unknown, unknown, string[] | string]>([
     ["pattern"],
   ],
   [
-    "(10,000 if there is one)",
+    "(10,000 for a single count)",
     { type: "string", pattern: "^a{10000}$" },
     { type: "string", pattern: "^a{10001}$" },
     ["pattern"],
