@@ -34,6 +34,7 @@ const table = {
   not_found: { status: 404, type: "not_found_error" },
   method_not_allowed: { status: 405, type: "invalid_request_error" },
   already_decided: { status: 409, type: "invalid_request_error" },
+  asked_again: { status: 409, type: "invalid_request_error" },
   mcp_server_unreachable: { status: 424, type: "invalid_request_error" },
   request_timeout: { status: 408, type: "invalid_request_error" },
   run_in_progress: { status: 409, type: "invalid_request_error" },

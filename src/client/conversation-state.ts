@@ -35,8 +35,10 @@ export interface ToolCallState {
   milliseconds: number | null;
   /** What its server last asked the person. */
   question: Question | null;
-  /** How often a person was asked: a question may be equal to the one before. */
-  asks: number;
+  /** Of what a person was last asked: the decision names it. */
+  asking_id: string | null;
+  /** The server ended while the call ran, and asks whether it runs again. */
+  may_have_run: boolean;
   /** What the sub-agent of a delegation thinks. */
   reasoning: string;
 }
@@ -166,7 +168,10 @@ function applyDetail(state: ConversationState, detail: Detail): ConversationStat
         ...call,
         arguments: detail.arguments,
         question: detail.question ?? null,
-        asks: call.asks + (detail.state === "asked" ? 1 : 0),
+        ...(detail.state === "asked" && {
+          asking_id: detail.asking_id ?? null,
+          may_have_run: detail.may_have_run ?? false,
+        }),
       }));
     case "phase":
       return { ...state, timeline: [...state.timeline, detail] };
@@ -210,7 +215,8 @@ function newCall(id: string, toolName: string): ToolCallState {
     status: null,
     milliseconds: null,
     question: null,
-    asks: 0,
+    asking_id: null,
+    may_have_run: false,
     reasoning: "",
   };
 }

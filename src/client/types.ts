@@ -104,6 +104,8 @@ export type Detail =
       server: string;
       arguments: string;
       state: "asked" | "approved" | "denied";
+      /** Of the question, where it is asked: the decision names it. */
+      asking_id?: string;
       /** The tool's server has changed its definition: an earlier consent to it does not count. */
       has_changed?: true;
       /** The call runs, and its server asks. */

@@ -3,6 +3,7 @@
  * call, by an id that was drawn at random: nothing that a model or a tool writes can.
  */
 
+import { randomBytes } from "node:crypto";
 import { FermataError } from "../errors.ts";
 import { compileValidator } from "../guidance/validator.ts";
 import type { PersonQuestion } from "./types.ts";
@@ -19,6 +20,8 @@ export interface ApprovalRequest {
   question?: PersonQuestion | undefined;
   /** The server ended while the call ran, and asks whether it runs again. */
   mayHaveRun?: boolean | undefined;
+  /** Of this question: another one about the same call has another. Default: a new one. */
+  askingId?: string | undefined;
   /** Milliseconds since 1970. Default: now. */
   askedAt?: number | undefined;
   /** Called with a person's decision, which counts once this has resolved. */
@@ -26,6 +29,7 @@ export interface ApprovalRequest {
 }
 
 export interface PendingApproval extends Omit<ApprovalRequest, "keep"> {
+  askingId: string;
   askedAt: number;
 }
 
@@ -42,6 +46,8 @@ export interface PersonDecision {
   decision: "approve" | "deny" | "cancel";
   reason?: string | undefined;
   content?: Readonly<Record<string, unknown>> | undefined;
+  /** The question that is answered. Undefined: it does not consent to a call that may have run. */
+  askingId?: string | undefined;
 }
 
 /** Where other processes see what is asked here. */
@@ -52,6 +58,7 @@ export interface ApprovalBoard {
 }
 
 interface Waiting extends ApprovalRequest {
+  askingId: string;
   askedAt: number;
   settle(decision: Decision): void;
   isLate: boolean;
@@ -96,13 +103,14 @@ export class Approvals {
       if (this.#waiting.has(callId)) settle(timedOut);
     };
     const stop = (): void => settle({ approved: false, by: "cancelled" });
-    const { askedAt = Date.now() } = request;
+    const { askedAt = Date.now(), askingId = newAskingId() } = request;
     // Asked by an earlier process, maybe before the clock was set back: never longer than a new one.
     const waitedMs = Math.max(0, Date.now() - askedAt);
     const timer = setTimeout(late, Math.max(0, this.timeoutMs - waitedMs));
     timer.unref();
     signal.addEventListener("abort", stop, { once: true });
-    const waiting = { ...request, callId, askedAt, settle, isLate: false, isOver: false };
+    const asking = { ...request, callId, askingId, askedAt };
+    const waiting: Waiting = { ...asking, settle, isLate: false, isOver: false };
     this.#waiting.set(callId, waiting);
     // Where the board cannot be reached, the call is decided here all the same.
     if (this.#board !== null) await this.#board.show(pendingOf(waiting)).catch(() => {});
@@ -132,12 +140,12 @@ export class Approvals {
 
   /**
    * Resolves when the decision is kept.
-   * @throws FermataError not_found (no such call of this owner) | already_decided | invalid_value
+   * @throws FermataError not_found (no such call of this owner) | already_decided | asked_again | invalid_value
    */
   decide(
     owner: string,
     callId: string,
-    { decision, reason, content = {} }: PersonDecision,
+    { decision, reason, content = {}, askingId }: PersonDecision,
   ): Promise<void> {
     const waiting = this.#waiting.get(callId);
     if (waiting === undefined || waiting.owner !== owner) {
@@ -147,6 +155,9 @@ export class Approvals {
       const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists the waiting calls.`;
       throw new FermataError("not_found", message, { param: "call_id" });
     }
+    const isNamed = askingId === waiting.askingId;
+    const mayGoUnnamed = decision !== "approve" || waiting.mayHaveRun !== true;
+    if (!isNamed && (askingId !== undefined || !mayGoUnnamed)) throw askedAgain(waiting);
     if (decision === "approve") checkContent(waiting, content);
     // At once: a second decision must not find it.
     this.#waiting.delete(callId);
@@ -188,6 +199,21 @@ export class Approvals {
 export function alreadyDecided(callId: string): FermataError {
   const message = `The call "${callId}" already has a decision.`;
   return new FermataError("already_decided", message, { param: "call_id" });
+}
+
+/** A decision that is sent again must not answer what was asked since, which its sender has not seen. */
+function askedAgain({ callId, mayHaveRun = false }: Waiting): FermataError {
+  const why = mayHaveRun
+    ? "may have run: the server ended meanwhile, so it is asked about again"
+    : "is asked about again, with another question";
+  const remedy =
+    'Look at it in GET /api/approvals, and send the decision again with its "asking_id".';
+  const message = `The call "${callId}" ${why}. ${remedy}`;
+  return new FermataError("asked_again", message, { param: "asking_id" });
+}
+
+export function newAskingId(): string {
+  return `asking_${randomBytes(12).toString("hex")}`;
 }
 
 function pendingOf(waiting: Waiting): PendingApproval {

@@ -2,7 +2,7 @@
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ChatMessage, HeldTurn, ToolCall, WrittenRound } from "../chat/types.ts";
-import type { Approvals, Decision, PersonsDecision } from "./approvals.ts";
+import { type Approvals, type Decision, newAskingId, type PersonsDecision } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
 import type {
@@ -43,8 +43,8 @@ export interface DelegationState {
 
 /** What a call has come to. */
 export type CallState =
-  /** `since`: milliseconds since 1970. */
-  | { at: "asked"; since: number; mayHaveRun: boolean }
+  /** `since`: milliseconds since 1970. `askingId`: absent if no person was asked yet. */
+  | { at: "asked"; since: number; mayHaveRun: boolean; askingId?: string }
   | { at: "decided"; decision: PersonsDecision }
   /** Whether it took effect is unknown until it has ended. */
   | { at: "started" }
@@ -81,7 +81,7 @@ export type ApprovalState = Extract<ToolEvent, { type: "tool-approval" }>["state
 
 export type AskedAbout = Pick<
   Extract<ToolEvent, { type: "tool-approval" }>,
-  "question" | "mayHaveRun"
+  "question" | "mayHaveRun" | "askingId"
 >;
 
 export type TellApproval = (state: ApprovalState, about?: AskedAbout) => void;
@@ -185,9 +185,11 @@ function askerOf({ call, tool, oversight, signal, tell, awake }: Asking): ToolCa
   let last: Promise<unknown> = Promise.resolve();
   const ask = async (question: PersonQuestion, ended: AbortSignal): Promise<PersonAnswer> => {
     if (ended.aborted) return { action: "cancel" };
-    const request = { callId, owner, server: tool.server, toolName: call.name, arguments: args };
+    const askingId = newAskingId();
+    const { server } = tool;
+    const request = { callId, owner, server, toolName: call.name, arguments: args, askingId };
     const decision = await approvals.ask({ ...request, question }, ended, () =>
-      tell("asked", { question }),
+      tell("asked", { question, askingId }),
     );
     tell(decision.approved ? "approved" : "denied", { question });
     if (decision.approved) return { action: "accept", content: decision.content };
@@ -219,21 +221,26 @@ async function ask({
   const wasAsked = known?.at === "asked";
   const mayHaveRun = wasAsked ? known.mayHaveRun : known?.at === "started";
   const askedAt = wasAsked ? known.since : Date.now();
+  // Behind a start it is another question: a decision on the one before does not answer it.
+  const askingId = (wasAsked ? known.askingId : undefined) ?? newAskingId();
   // What is not kept is asked again.
-  await journal?.note(call.id, { at: "asked", since: askedAt, mayHaveRun }).catch(() => {});
+  await journal
+    ?.note(call.id, { at: "asked", since: askedAt, mayHaveRun, askingId })
+    .catch(() => {});
   const request = {
     callId: call.id,
     owner,
     server: tool.server,
     toolName: call.name,
     arguments: call.arguments,
+    askingId,
     askedAt,
     ...(mayHaveRun && { mayHaveRun }),
     keep:
       journal &&
       ((decision: PersonsDecision) => journal.note(call.id, { at: "decided", decision })),
   };
-  return await approvals.ask(request, signal, () => tell("asked", { mayHaveRun }));
+  return await approvals.ask(request, signal, () => tell("asked", { mayHaveRun, askingId }));
 }
 
 /** Of such a call nobody knows whether it took effect: it is not run again by itself. */

@@ -53,6 +53,8 @@ export type ToolEvent =
       call: ToolCall;
       server: string;
       state: "asked" | "approved" | "denied";
+      /** Of the question, where it is asked: a decision names it. */
+      askingId?: string | undefined;
       /** The tool is not what it was: an earlier consent does not count. */
       hasChanged?: boolean;
       /** The call runs already, and its server asks. */

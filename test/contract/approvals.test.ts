@@ -46,7 +46,7 @@ function approvalWorld(config: Parameters<typeof createWorld>[0] = {}): World {
 
 async function list({ app }: Pick<World, "app">, headers: Record<string, string> = {}) {
   const reply = await app.inject({ url: "/api/approvals", headers });
-  return (reply.json() as { approvals: { call_id: string }[] }).approvals;
+  return (reply.json() as { approvals: { call_id: string; asking_id: string }[] }).approvals;
 }
 
 async function decide(
@@ -66,6 +66,7 @@ test("the call waits; approved, it runs, and the answer goes on", async () => {
   expect(await list(world)).toEqual([
     {
       call_id: "call_secret",
+      asking_id: expect.stringMatching(/^asking_/),
       server: "files",
       tool_name: "delete_file",
       arguments: '{"path":"a"}',
@@ -120,6 +121,37 @@ test("a tool without a policy: conversations ask about it, other APIs run it", a
   world.chat.script = script;
   expect((await post(world.app, question)).statusCode).toBe(200);
   expect(ran).toBe(2);
+  await world.close();
+});
+
+test("a consent that is sent again does not answer what the call asks since", async () => {
+  const asking: Partial<Tool> = {
+    call: async (_args, { ask }) => {
+      const answer = await ask!({ message: "All of it?" }, new AbortController().signal);
+      return { content: answer.action, isError: false };
+    },
+  };
+  const world = await createConversationsWorld({ tools: provider(deleteTool(asking)) });
+  const { id, run_id: runId } = await world.begin("Delete a.", script);
+  const waits = (about: object) =>
+    eventually(async () => {
+      const waiting = await list(world);
+      expect(waiting).toMatchObject([about]);
+      return waiting[0]!;
+    });
+  const { asking_id: first } = await waits({ call_id: "call_secret" });
+  const consent = { decision: "approve", asking_id: first };
+  expect((await decide(world, "call_secret", consent)).status).toBe(200);
+  const question = { question: { message: "All of it?" } };
+  const { asking_id: second } = await waits(question);
+  expect(await decide(world, "call_secret", consent)).toMatchObject({
+    status: 409,
+    body: { error: { code: "asked_again", param: "asking_id" } },
+  });
+  await waits({ ...question, asking_id: second });
+  await decide(world, "call_secret", { decision: "deny", asking_id: second });
+  const { events } = await world.read(`/api/conversations/${id}/stream?run_id=${runId}&details=1`);
+  expect(JSON.stringify(events)).toContain('"tool_response":"decline"');
   await world.close();
 });
 

@@ -188,6 +188,55 @@ test("a person is asked again about a call that may have run", async () => {
   expect(read().at(-1).content).toContain("the user denied it");
 });
 
+test("a decision that is sent again does not answer what was asked since", async () => {
+  const tools = (hangs: boolean) => [tool("save", { approval: "always", hangs })];
+  const approve = (askingId?: string) =>
+    send("POST", "/api/approvals/call_1", { decision: "approve", asking_id: askingId });
+  await restart(tools(true));
+  const { id, runId } = await run(save);
+  const ids: string[] = [];
+  for (const times of [1, 2]) {
+    const { asking_id: askingId } = await asked();
+    ids.push(askingId);
+    expect((await approve(askingId)).status).toBe(200);
+    await eventually(() => expect(ran).toHaveLength(times));
+    await restart(tools(true));
+    const again = await asked();
+    expect(again).toMatchObject({ call_id: "call_1", may_have_run: true });
+    // Neither one of before, nor one of a client that has not seen what is asked.
+    for (const repeated of [...ids, undefined])
+      expect(await approve(repeated)).toMatchObject({
+        status: 409,
+        body: {
+          error: {
+            code: "asked_again",
+            param: "asking_id",
+            message: expect.stringMatching(/may have run.*GET \/api\/approvals.*"asking_id"/),
+          },
+        },
+      });
+    await restart(tools(times === 1));
+    expect(await asked()).toEqual(again);
+    expect(ran).toHaveLength(times);
+  }
+  const { asking_id: last } = await asked();
+  expect((await approve(last)).status).toBe(200);
+  const { message, events } = await ended(id, runId);
+  expect(message).toMatchObject({ status: "complete" });
+  expect(ran).toHaveLength(3);
+  const told = events.flatMap(({ details = [] }) =>
+    details.flatMap((detail) =>
+      detail.type === "approval" ? [[detail.state, detail.asking_id, detail.may_have_run]] : [],
+    ),
+  );
+  expect(told).toEqual(
+    [...ids, last].flatMap((askingId, index) => [
+      ["asked", askingId, index === 0 ? undefined : true],
+      ["approved", undefined, undefined],
+    ]),
+  );
+});
+
 describe("the time for the decision goes on while no server runs", () => {
   afterEach(() => vi.useRealTimers());
   /** A run that asks, and whose next server begins so many seconds later. */

@@ -15,6 +15,7 @@ import { kill, post, startServer } from "./support/killed-server.ts";
 
 interface Asked {
   call_id: string;
+  asking_id: string;
   may_have_run?: boolean;
 }
 
@@ -93,9 +94,10 @@ test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
   const held = new Map<string, { id: string; isSeen: boolean; isKept: boolean }>();
   const add = (counts: Map<string, number>, id: string): unknown =>
     counts.set(id, (counts.get(id) ?? 0) + 1);
-  const approve = async (id: string): Promise<void> => {
+  const approve = async ({ call_id: id, asking_id: askingId }: Asked): Promise<void> => {
     add(sent, id);
-    await post(`${served.url}/api/approvals/${id}`, { decision: "approve" });
+    const decision = { decision: "approve", asking_id: askingId };
+    await post(`${served.url}/api/approvals/${id}`, decision);
     add(approved, id);
   };
   try {
@@ -113,15 +115,16 @@ test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
         await post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message: name, ...model });
         runs.set(name, id);
         if (isEarly) begun();
-        for (;;) {
+        let own: Asked | undefined;
+        while (own === undefined) {
           const asked = await waiting(url);
           for (const { call_id: callId } of asked) seen.add(callId);
-          if (asked.some(({ call_id: callId }) => callId === `save_${name}`)) break;
+          own = asked.find(({ call_id: callId }) => callId === `save_${name}`);
         }
         begun();
         await setTimeout(random() * 40);
         // One in four is left to the processes that follow.
-        if (client > 0) await approve(`save_${name}`);
+        if (client > 0) await approve(own);
       });
       const responding = Array.from({ length: 2 }, async (_, client) => {
         const name = `${round}-${client}`;
@@ -160,9 +163,9 @@ test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
     }
     const repeats = new Set<string>();
     const approveAll = async (): Promise<void> => {
-      for (const { call_id: id, may_have_run: mayHaveRun = false } of await waiting(served.url)) {
-        if (mayHaveRun) repeats.add(id);
-        await approve(id);
+      for (const asked of await waiting(served.url)) {
+        if (asked.may_have_run === true) repeats.add(asked.call_id);
+        await approve(asked);
       }
     };
     let consented = 0;

@@ -68,6 +68,7 @@ async function* eventsOf(reply: Response): AsyncGenerator<Json> {
 
 interface Question {
   call_id: string;
+  asking_id: string;
   may_have_run?: boolean;
 }
 
@@ -89,8 +90,11 @@ async function questions(url: string): Promise<Question[]> {
   return reply.ok ? ((await reply.json()) as { approvals: Question[] }).approvals : [];
 }
 
-const approve = (url: string, callId: string): Promise<Response> =>
-  fetch(`${url}/api/approvals/${callId}`, jsonRequest({ decision: "approve" }));
+const approve = (url: string, callId: string, askingId?: string): Promise<Response> =>
+  fetch(
+    `${url}/api/approvals/${callId}`,
+    jsonRequest({ decision: "approve", asking_id: askingId }),
+  );
 
 /** A run that asks for consent to its call `save_<name>`. */
 async function startRun(url: string, name: string): Promise<{ id: string; run: RunStarted }> {
@@ -156,7 +160,10 @@ test.skipIf(server === null)("any server takes what clients send for runs", asyn
     const one = await startRun(here.url, "one");
     await asked("one");
     expect((await approve(there.url, "save_other")).status).toBe(404);
-    expect((await approve(there.url, "save_one")).status).toBe(200);
+    // Refused by the server that asks, as is a decision on an earlier question.
+    expect((await approve(there.url, "save_one", "asking_other")).status).toBe(409);
+    const [{ asking_id: askingId }] = (await questions(there.url)) as [Question];
+    expect((await approve(there.url, "save_one", askingId)).status).toBe(200);
     await eventually(async () => expect(await questions(there.url)).toEqual([]));
     expect((await approve(there.url, "save_one")).status).toBe(409);
     await eventually(async () =>
@@ -274,15 +281,15 @@ test.skipIf(server === null).each(["no proxy", ...proxies] as const)(
         // People decide at any server, and so do clients with their outputs.
         while (!isOver) {
           const asked = await untilAnswered(() => questions(any()));
-          for (const { call_id: id, may_have_run: mayHaveRun = false } of asked) {
+          for (const { call_id: id, asking_id: askingId, may_have_run: mayHaveRun } of asked) {
             const name = id.slice("save_".length);
-            if (mayHaveRun) repeats.add(name);
+            if (mayHaveRun === true) repeats.add(name);
             let isSure = true;
             const { ok } = await untilAnswered(() => {
               // It may have been taken, too, where no answer comes.
               if (!isSure) add(decided, name);
               isSure = false;
-              return approve(any(), id);
+              return approve(any(), id, askingId);
             });
             if (ok) add(decided, name);
           }

@@ -166,7 +166,6 @@ export async function watchRun(
   const cancel = (): void => void api.cancel(conversationId, runId).catch(() => {});
   if (stop.aborted) cancel();
   stop.addEventListener("abort", cancel, { once: true });
-  const asked = new Set<string>();
   // A call that waits holds its own branch only: others are shown meanwhile.
   let questions = Promise.resolve();
   try {
@@ -174,9 +173,6 @@ export async function watchRun(
       printer.apply(event);
       for (const detail of event.details ?? []) {
         if (detail.type !== "approval" || detail.state !== "asked") continue;
-        // A call is asked about once, but its server may ask several questions.
-        if (detail.question === undefined && asked.has(detail.call_id)) continue;
-        asked.add(detail.call_id);
         questions = questions.then(() => decide(api, detail, approve));
       }
     }
@@ -196,7 +192,7 @@ async function decide(
   let problem: string | undefined;
   do {
     const answer = await approve(asked, problem);
-    problem = await api.decide(asked.call_id, answer).then(
+    problem = await api.decide(asked.call_id, { ...answer, asking_id: asked.asking_id }).then(
       () => undefined,
       (error: unknown) => (isRefusedAnswer(error) ? error.message : undefined),
     );

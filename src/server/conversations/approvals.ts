@@ -20,6 +20,10 @@ export const decisionFields = {
   ),
   reason: optional(text({ max: 2000 })),
   content: optional(record("Send an object"), "the answer to a question that has a schema"),
+  asking_id: optional(
+    text({ max: 100 }),
+    "of the question that is answered: 409 if another one is asked since; without it, a call that may have run is not approved",
+  ),
 } satisfies FieldTable;
 
 /**
@@ -49,7 +53,13 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
       handler: async (request, reply) => {
         const { call_id: callId } = request.params as { call_id: string };
         const show = 'Send {"decision": "approve"} or {"decision": "deny"}';
-        const said = readBody(decisionFields, request.body, reading, show);
+        const { asking_id: askingId, ...answer } = readBody(
+          decisionFields,
+          request.body,
+          reading,
+          show,
+        );
+        const said = { ...answer, askingId };
         await decide(approvals, shared, { owner: requestOwner(request), callId, said });
         return await reply.send({ call_id: callId, decision: said.decision });
       },
@@ -95,9 +105,11 @@ function silent(callId: string): FermataError {
 }
 
 function wireApproval(pending: PendingApproval) {
-  const { callId, server, toolName, arguments: args, askedAt, question, mayHaveRun } = pending;
+  const { callId, askingId, server, toolName, arguments: args, askedAt } = pending;
+  const { question, mayHaveRun } = pending;
   return {
     call_id: callId,
+    asking_id: askingId,
     server,
     tool_name: toolName,
     arguments: args,

@@ -144,10 +144,10 @@ function isNamedAfter(id: string, given: string): boolean {
 }
 
 /** A call's start, its question or its end. */
-function wasTold(event: ToolEvent, { progress }: ToolCallState): boolean {
+function wasTold(event: ToolEvent, { progress, asking_id: told }: ToolCallState): boolean {
   if (progress === "writing") return false;
   if (event.type === "tool-start") return true;
   if (progress === "running") return false;
   const isAsked = event.type === "tool-approval" && event.state === "asked";
-  return progress !== "approval" || (isAsked && event.mayHaveRun !== true);
+  return progress !== "approval" || (isAsked && event.askingId === told);
 }

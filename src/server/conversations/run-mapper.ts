@@ -207,13 +207,14 @@ export class RunMapper {
   #approval(speaker: Speaker, event: Approval): void {
     const call = this.#announce(speaker, event);
     const { id, toolName } = call;
-    const { state, server, hasChanged = false, question, mayHaveRun = false } = event;
+    const { state, askingId, server, hasChanged = false, question, mayHaveRun = false } = event;
     if (state !== "asked" && question === undefined) call.details.approval = state;
     const { arguments: text } = event.call;
     this.#out.details.push(
       {
         type: "approval",
         call_id: id,
+        ...(askingId !== undefined && { asking_id: askingId }),
         tool_name: toolName,
         server,
         arguments: text,

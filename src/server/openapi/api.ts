@@ -159,6 +159,7 @@ const toolServer = answer({
 const pendingApproval = answer(
   {
     call_id: string,
+    asking_id: string,
     server: string,
     tool_name: string,
     arguments: string,

@@ -122,6 +122,7 @@ describe("a call that must be approved", () => {
     await eventually(() => expect(approvals.pending("me")).toHaveLength(1));
     expect(approvals.pending()[0]).toEqual({
       callId: "call_1",
+      askingId: expect.any(String),
       owner: "me",
       server: "files",
       toolName: "delete_file",

@@ -79,6 +79,8 @@ export function streamPath(id: string, runId: string): string {
 
 export interface Decision {
   decision: "approve" | "deny" | "cancel";
+  /** Of the question that the user saw. */
+  asking_id?: string;
   /** The answer to a question. */
   content?: Record<string, unknown>;
 }

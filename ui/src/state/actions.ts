@@ -10,6 +10,7 @@ import {
 import { messageOf } from "../api/request.ts";
 import type { Message } from "../api/wire.ts";
 import { branchesOf, newestLeaf, pathTo } from "../conversation/branches.ts";
+import type { Call } from "../turn/turn.ts";
 import { announce, awaitedAnswers } from "./announcer.ts";
 import { adopt, changed, openIdOf, openState, show } from "./conversation.ts";
 import { adoptDraft, changeDraft, type Draft, draftOf, takeFromDraft } from "./draft.ts";
@@ -97,8 +98,12 @@ export async function switchBranch(messageId: string): Promise<void> {
 
 const said = { approve: "Approved.", deny: "Denied.", cancel: "Not answered." };
 
-export async function decide(callId: string, answer: Decision): Promise<void> {
-  await guarded(decideApproval(callId, answer));
+export async function decide(
+  { call_id: callId, asking_id: askingId }: Call,
+  answer: Decision,
+): Promise<void> {
+  const named = askingId === null ? answer : { ...answer, asking_id: askingId };
+  await guarded(decideApproval(callId, named));
   announce(said[answer.decision]);
 }
 

@@ -13,7 +13,7 @@ export function ApprovalButtons({ call }: { call: Call }) {
     setSent(true);
     setError(null);
     try {
-      await decide(call.call_id, { decision });
+      await decide(call, { decision });
     } catch (cause) {
       setSent(false);
       setError(messageOf(cause));
@@ -27,6 +27,9 @@ export function ApprovalButtons({ call }: { call: Call }) {
         <strong>{name}</strong>
         {server !== undefined && <> of {showControls(server)}</>} runs only if you allow it.
       </p>
+      {call.may_have_run && (
+        <p>The server was restarted while this call ran: it may have taken effect.</p>
+      )}
       <div className="buttons">
         <button
           type="button"

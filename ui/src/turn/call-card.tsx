@@ -55,9 +55,9 @@ export const CallCard = memo(function CallCard({ call, state, children }: CallCa
             <Arguments json={call.arguments} isWriting={state === "writing"} />
             {state === "approval" &&
               (call.question === null ? (
-                <ApprovalButtons key={call.asks} call={call} />
+                <ApprovalButtons key={call.asking_id} call={call} />
               ) : (
-                <QuestionForm key={call.asks} call={call} question={call.question} />
+                <QuestionForm key={call.asking_id} call={call} question={call.question} />
               ))}
             {state === "running" && <Progress call={call} />}
             {children === undefined ? (

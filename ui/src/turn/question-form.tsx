@@ -22,7 +22,7 @@ export function QuestionForm({ call, question }: { call: Call; question: Questio
     setSent(true);
     setError(null);
     try {
-      await decide(call.call_id, answer);
+      await decide(call, answer);
     } catch (cause) {
       setSent(false);
       setError(messageOf(cause));
