@@ -6,9 +6,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
+import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { storeKinds, type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import { callEvents, createWorld, finish, provider, type World } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
+import { countedTool, holds } from "./restart-world.ts";
 
 const hang = [{ type: "content" as const, text: "Hel" }, { hang: true as const }];
 
@@ -45,6 +47,7 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     stored = await storeWorld("postgres");
   });
   afterEach(async () => {
+    vi.restoreAllMocks();
     for (const end of ends) await end();
     ends = [];
     await stored.remove();
@@ -111,5 +114,55 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
       expect(answers.map(({ status }) => status)).toEqual(["completed", "completed"]);
       await eventually(() => expect(ran).toHaveLength(count));
     }
+  });
+
+  test("a decision is handed on when its taker dies, and does not answer what the next one asks", async () => {
+    const ran: string[] = [];
+    const save = (hangs: boolean): Tool => countedTool(ran, "save", { approval: "always", hangs });
+    const [here, there] = [await serve(save(true)), await serve(save(false))];
+    here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
+    there.chat.script = [{ type: "content", text: "Saved." }, finish("stop")];
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+    const asked = (): Promise<Json> =>
+      eventually(async () => {
+        const { approvals } = await send(there, "GET", "/api/approvals");
+        expect(approvals).toHaveLength(1);
+        return approvals[0];
+      });
+    const decide = (askingId: string) =>
+      there.app.inject({
+        method: "POST",
+        url: "/api/approvals/call_1",
+        payload: { decision: "approve", asking_id: askingId },
+      });
+    const { asking_id: first } = await asked();
+
+    // It takes the decision, and its tool runs; its answer to the other server is never written.
+    const { run } = PostgresDatabase.prototype;
+    vi.spyOn(PostgresDatabase.prototype, "run").mockImplementation(async function (
+      this: PostgresDatabase,
+      query,
+    ) {
+      const isAnswer = query.text.join("?").startsWith("UPDATE fermata.deliveries SET answer");
+      return isAnswer ? await new Promise<number>(() => {}) : await run.call(this, query);
+    });
+    const reply = decide(first);
+    await eventually(() => expect(ran).toEqual(["save"]));
+    vi.restoreAllMocks();
+    await ends.shift()!();
+
+    const refused = await reply;
+    expect(refused.statusCode).toBe(409);
+    expect(refused.json()).toMatchObject({ error: { code: "asked_again" } });
+    const again = await asked();
+    expect(again).toMatchObject({ call_id: "call_1", may_have_run: true });
+    expect(ran).toEqual(["save"]);
+    expect((await decide(again.asking_id)).statusCode).toBe(200);
+    await eventually(async () => {
+      const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+      expect(messages.at(-1)).toMatchObject({ status: "complete" });
+    });
+    expect(ran).toEqual(["save", "save"]);
   });
 });
