@@ -47,10 +47,12 @@ async function* everything(message: string) {
     yield details({
       type: "approval",
       call_id,
+      asking_id: "asking_1",
       tool_name,
       server: "files",
       arguments: text,
       state: "asked",
+      may_have_run: true,
     });
     yield details({ type: "state", call_id, state: "approval" });
     await new Promise(() => {});
@@ -217,8 +219,11 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
   await keyboard.type("Needs approval");
   await keyboard.press("Enter");
   await page.locator(".approval").waitFor();
+  expect(await page.locator(".approval").innerText()).toContain("it may have taken effect");
   await keyboard.press("Alt+KeyA");
-  await expect.poll(() => open.api!.decisions).toEqual([{ callId: "call_1", decision: "approve" }]);
+  await expect
+    .poll(() => open.api!.decisions)
+    .toEqual([{ callId: "call_1", decision: "approve", askingId: "asking_1" }]);
 
   // Rename, search, delete.
   await keyboard.press("Control+k");

@@ -95,6 +95,7 @@ test("the same question a second time can be answered again", async () => {
   const question: Detail = {
     type: "approval",
     call_id: id,
+    asking_id: "asking_1",
     tool_name: "ask",
     server: "harbour",
     arguments: "{}",
@@ -108,7 +109,7 @@ test("the same question a second time can be answered again", async () => {
     yield details(
       { ...question, state: "approved" },
       state("running"),
-      question,
+      { ...question, asking_id: "asking_2" },
       state("approval"),
     );
     yield toolCall(id, "ask", "result", "Done.", { server: "harbour" });
@@ -120,6 +121,7 @@ test("the same question a second time can be answered again", async () => {
   next();
   await send.click();
   await expect.poll(decided).toBe(2);
+  expect(open.api!.decisions.map(({ askingId }) => askingId)).toEqual(["asking_1", "asking_2"]);
   next();
   await expect.poll(() => page.locator(".call-card").getAttribute("data-state")).toBe("done");
   expect(open.watched!.problems).toEqual([]);

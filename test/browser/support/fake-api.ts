@@ -91,7 +91,7 @@ export const fakeToolbox: Toolbox = {
 
 export class FakeApi {
   readonly conversations = new Map<string, Conversation>();
-  readonly decisions: { callId: string; decision: string }[] = [];
+  readonly decisions: { callId: string; decision: string; askingId: string }[] = [];
   /** Bodies of the runs that were asked for. */
   readonly asked: RunBody[] = [];
   /** Of the inspector, the newest first. */
@@ -252,10 +252,10 @@ export class FakeApi {
     app.post<{ Body: Partial<Conversation> }>("/api/conversations", ({ body }) =>
       this.#create(body),
     );
-    app.post<{ Params: { id: string }; Body: { decision: string } }>(
+    app.post<{ Params: { id: string }; Body: { decision: string; asking_id: string } }>(
       "/api/approvals/:id",
-      ({ params, body }) => {
-        this.decisions.push({ callId: params.id, decision: body.decision });
+      ({ params: { id: callId }, body: { decision, asking_id: askingId } }) => {
+        this.decisions.push({ callId, decision, askingId });
         return {};
       },
     );
