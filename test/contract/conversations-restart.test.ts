@@ -1,7 +1,12 @@
 /** A run whose calls wait or run outlives the server: the next one goes on with it as if nothing had been, and runs no call twice. */
 
+import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
+import { AnswerPrinter } from "../../src/cli/chat/answer-printer.ts";
+import { ChatApi } from "../../src/cli/chat/connect.ts";
+import { watchRun } from "../../src/cli/chat/conversation.ts";
+import { Screen } from "../../src/cli/chat/screen.ts";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import type { ConversationEvent } from "../../src/client/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
@@ -235,6 +240,32 @@ test("a decision that is sent again does not answer what was asked since", async
       ["approved", undefined, undefined],
     ]),
   );
+});
+
+test("`fermata chat` asks anew about a call that may have run", async () => {
+  const tools = (hangs: boolean) => [tool("save", { approval: "always", hangs })];
+  await restart(tools(true));
+  const listen = (port = 0) => served.world.app.listen({ port, host: "127.0.0.1" });
+  const url = await listen();
+  const { port } = served.world.app.server.address() as AddressInfo;
+  const { id, runId } = await run(save);
+  const nowhere = new Screen({ write: () => {} }, {});
+  const questions: (boolean | undefined)[] = [];
+  const watching = watchRun(new ChatApi(url, undefined), id, runId, {
+    printer: new AnswerPrinter({ text: nowhere, cards: nowhere, showReasoning: false }),
+    approve: async ({ may_have_run: mayHaveRun }) => {
+      questions.push(mayHaveRun);
+      return { decision: "approve" };
+    },
+    stop: new AbortController().signal,
+    leave: new AbortController().signal,
+  });
+  await eventually(() => expect(ran).toEqual(["save"]));
+  await restart(tools(false));
+  await listen(port);
+  expect(await watching).toMatchObject({ end: { status: "complete" } });
+  expect(questions).toEqual([undefined, true]);
+  expect(ran).toEqual(["save", "save"]);
 });
 
 describe("the time for the decision goes on while no server runs", () => {
