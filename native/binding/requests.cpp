@@ -273,6 +273,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     fields.read("postSampling", request.post_sampling);
     fields.read("promptLogprobs", request.prompt_logprobs, 0, kMaxTopLogprobs);
     request.marks = to_marks(fields, request.prompt);
+    fields.read("shared", request.shared, 0, static_cast<std::int32_t>(request.prompt.size()));
     request.retain = fields.boolean("retain");
     if (fields.has("salt")) request.salt = static_cast<Salt>(fields.integer("salt", 0, kMaxId));
     if (fields.has("leaseMs")) request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);

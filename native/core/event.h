@@ -29,7 +29,7 @@ enum class PauseReason : std::uint8_t { kEndToken, kTextAfterCall, kRequested };
 enum class WaitReason : std::uint8_t {
     kPlace,   // as many sequences run as may
     kPrefix,  // the sequence `behind` is computing the beginning of its prompt
-    kFile,    // a file with the beginning of its prompt is being read
+    kFile,    // a file with the beginning of its prompt is being read, or written by another server
     kSlot,    // every slot is running or held, or would be taken from one that comes back
     kMoves,   // this step has moved enough cells between slots, RAM and files
     kReader,  // its reader has stopped

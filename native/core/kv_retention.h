@@ -92,6 +92,12 @@ struct DiskCounts {
     std::string fault;  // what the system said first; empty: nothing
 };
 
+// Who computes a beginning that several servers need.
+struct Claimed {
+    Claim claim = Claim::kNobody;
+    std::uint64_t what = 0;  // for set_claim or give_back; 0: nothing
+};
+
 // Below this many reused positions a copy between streams costs more than it saves.
 inline constexpr std::int32_t kMinCopiedPositions = 32;
 
@@ -196,6 +202,18 @@ class KvRetention {
     // being read: ask again. false: acquire may be called. `row_ms`: what computing a row takes, 0
     // if that is not known: a file is left where it is if reading it takes longer.
     bool fetch(std::span<const Token> prompt, std::int32_t have, Salt salt = 0, double row_ms = 0);
+    // Before `beginning`, of which all but `have` positions would have to be computed, is computed:
+    // whether another server that shares the files does that. Never waits. kNobody also where it is
+    // short, or takes longer to read than to compute (`row_ms`, see fetch). Whatever the answer,
+    // the claim is to be set to the slot that computes it, or given back.
+    Claimed claim(std::span<const Token> beginning, std::int32_t have, Salt salt, double row_ms);
+    // Until the slot has shared it or runs no more.
+    void set_claim(SlotId slot, std::uint64_t claim);
+    // Unless a slot has it. 0: nothing.
+    void give_back(std::uint64_t claim);
+    // Writes what the running slot holds for other servers, and keeps it in files beside what
+    // continues it.
+    void share(SlotId slot);
     // Writes one sequence of at most `most` bytes that has rested for a while and is in no file.
     void back_up(std::int64_t most);
     // The last call but for drops: what rests in slots and RAM is written, as far as time allows,

@@ -70,6 +70,7 @@ void KvRetention::State::settle(FileOutcome outcome) {
     switch (outcome.event) {
         case FileEvent::kWritten:
             ++disk.saves;
+            give_back(entry.claim);
             drop_superseded(id);
             return;
         case FileEvent::kRead:
@@ -126,6 +127,7 @@ void KvRetention::State::forget_file(Left& entry) {
     unstage(entry);
     if (entry.reading) --reads;
     entry.reading = false;
+    give_back(entry.claim);
     disk.bytes -= entry.file_bytes;
     --disk.files;
     entry.file = 0;
@@ -211,19 +213,25 @@ bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
     return true;
 }
 
-// What the slot holds stays there too.
-void KvRetention::State::back_up_slot(SlotId slot) {
+// What the slot holds stays there too. false: a file has it, or there is no room.
+bool KvRetention::State::back_up_slot(SlotId slot, Left as) {
     const std::int32_t length = cells.length(slot);
     at(slot).filed = length;
-    if (is_in_files(slot, length)) return;
+    if (is_in_files(slot, length)) return false;
     const SavedCells saved = backend.save(slot);
-    if (saved.empty()) return;
+    if (saved.empty()) return false;
     const SlotId id = id_for_one_more();
     tree.share(slot, id, length);
-    left_at(id) = {.use = at(slot).use,
-                   .leased = at(slot).state != SlotState::kRetained,
-                   .until = waited_for_until(at(slot))};
-    if (!file(id, saved)) forget(id);
+    left_at(id) = std::move(as);
+    const bool is_filed = file(id, saved);
+    if (!is_filed) forget(id);
+    return is_filed;
+}
+
+KvRetention::State::Left KvRetention::State::as_it_rests(SlotId slot) const {
+    return {.use = at(slot).use,
+            .leased = at(slot).state != SlotState::kRetained,
+            .until = waited_for_until(at(slot))};
 }
 
 // What has just been written has all of these files.
@@ -235,6 +243,7 @@ void KvRetention::State::drop_superseded(SlotId written) {
         Left& entry = left_at(id);
         const std::int32_t known = left_length(id);
         if (id == written || entry.file == 0 || entry.reading || entry.staged) continue;
+        if (entry.shared) continue;
         if (shared[static_cast<std::size_t>(id)] != known) continue;
         const bool is_cut = std::ranges::find(cuts, known) != cuts.end();
         if (!shape.partial_truncate && known != length && !is_cut) continue;
@@ -255,7 +264,8 @@ std::int32_t KvRetention::State::cut_of_filed(std::span<const std::int32_t> shar
     return longest;
 }
 
-// The longest prefix that a file has and RAM has not. `shared` as match() gives it.
+// The longest prefix that a file has and RAM has not, of several the smallest file. `shared` as
+// match() gives it.
 KvRetention::State::Source KvRetention::State::best_filed(std::span<const std::int32_t> shared,
                                                           std::int32_t most) const {
     Source best;
@@ -263,7 +273,9 @@ KvRetention::State::Source KvRetention::State::best_filed(std::span<const std::i
         const Left& entry = left[index];
         if (entry.file == 0 || (!entry.cells.empty() && !entry.staged)) continue;
         const std::int32_t reused = cut_of_filed(shared, id_of(index), most);
-        if (reused > best.length) best = {id_of(index), reused};
+        const bool smaller = best.slot != kNoSlot && reused == best.length &&
+                             entry.file_bytes < left_at(best.slot).file_bytes;
+        if (reused > best.length || smaller) best = {id_of(index), reused};
     }
     return best;
 }
@@ -328,7 +340,8 @@ void KvRetention::back_up(std::int64_t most) {
         entry.measured = length;
         const std::size_t cells = entry.saved_bytes;
         if (cells == 0 || !may_go(file_size(tokens(slot), cells, {}))) continue;
-        return s.back_up_slot(slot);
+        s.back_up_slot(slot, s.as_it_rests(slot));
+        return;
     }
     for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id) {
         const State::Left& entry = s.left_at(id);
@@ -357,7 +370,8 @@ void KvRetention::save_all() {
         const std::size_t cells = s.backend.saved_size(slot);
         if (cells == 0) continue;
         const std::vector<SavedCells> forked = s.forks_to_file(slot, cells);
-        if (s.files->wait_for_room(file_size(tokens(slot), cells, forked))) s.back_up_slot(slot);
+        if (s.files->wait_for_room(file_size(tokens(slot), cells, forked)))
+            s.back_up_slot(slot, s.as_it_rests(slot));
     }
     newest.clear();
     for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id)

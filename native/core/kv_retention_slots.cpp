@@ -30,6 +30,7 @@ SlotSet KvRetention::State::in_state(SlotState first, SlotState second) const {
 void KvRetention::State::set_state(SlotId slot, SlotState state) {
     at(slot).state = state;
     cells.pin(slot, is_pinned(state));
+    if (state != SlotState::kRunning) give_back(at(slot).claim);
 }
 
 void KvRetention::State::clear(SlotId slot) {

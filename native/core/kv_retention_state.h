@@ -39,6 +39,7 @@ struct KvRetention::State {
         std::int32_t filed = 0;     // a file has, or was refused, so many of its positions
         std::int32_t measured = 0;  // positions that take `saved_bytes` when they are saved
         std::size_t saved_bytes = 0;
+        std::uint64_t claim = 0;  // it computes what other servers wait for; 0: none
     };
     // What has left its slot, or has a copy in a file. Its path in the tree is at id_of its index;
     // without cells and file it is only remembered, so that its return teaches the policy.
@@ -54,6 +55,8 @@ struct KvRetention::State {
         std::int64_t file_bytes = 0;
         std::vector<std::int32_t> file_forks = {};  // lengths of the forks in the file
         bool filed = false;                         // a file has it, or was refused
+        bool shared = false;      // see share: what continues it does not take its place
+        std::uint64_t claim = 0;  // until it is written
         bool reading = false;
         Milliseconds asked_or_staged = 0;  // when
 
@@ -164,12 +167,17 @@ struct KvRetention::State {
     bool is_in_files(SlotId of, std::int32_t length) const;
     bool make_room_on_disk(std::int64_t bytes, const Candidate& newcomer);
     bool file(SlotId id, const SavedCells& saved);
-    void back_up_slot(SlotId slot);
+    bool back_up_slot(SlotId slot, Left as);
+    Left as_it_rests(SlotId slot) const;
     void drop_superseded(SlotId id);
     std::int32_t cut_of_filed(std::span<const std::int32_t> shared, SlotId id,
                               std::int32_t most) const;
     Source best_filed(std::span<const std::int32_t> shared, std::int32_t most) const;
     std::int64_t filed_bytes() const;
+
+    // kv_retention_shared.cpp: what is computed for other servers.
+    void give_back(std::uint64_t& claim);
+    std::int64_t likely_bytes(std::int32_t length) const;
 
     // kv_retention_forks.cpp: what models that cannot be cut are cut back to.
     SlotId id_of_fork(std::size_t index) const {

@@ -115,6 +115,9 @@ struct SubmitRequest {
     // Lengths of the prompt, ascending, up to which other prompts may be equal. Models that cannot
     // be cut back anywhere can be cut back to these; for others they mean nothing.
     std::vector<std::int32_t> marks = {};
+    // The prompt's first tokens that other prompts begin with too, such as its instructions and
+    // tools; 0: not known. Servers that share files compute them once.
+    std::int32_t shared = 0;
     bool retain = true;         // keep the cells for later requests when finished
     Salt salt = 0;              // cells are shared with requests of the same salt alone
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)

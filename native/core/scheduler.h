@@ -101,6 +101,8 @@ class Scheduler {
     void wait(Sequence& sequence, WaitReason reason, SequenceId behind = 0);
     SequenceId sequence_in(SlotId slot) const;
     void set_marks(Sequence& sequence, std::int32_t branch);
+    bool awaits_others(Sequence& sequence, std::int32_t have, Milliseconds now);
+    void drop_claim(Sequence& sequence);
     void plan_batch();
     void plan_together();
     void plan_one();

@@ -17,6 +17,11 @@ constexpr std::int32_t kWorthWaitingFor = 2;
 // the place of a hold even where that must be computed again.
 constexpr Milliseconds kPatience = 5'000;
 
+// How long a prompt waits for another server that computes its beginning: for so long, and twice
+// what the rows take here; or where that is not known.
+constexpr Milliseconds kOthersPatience = 10'000;
+constexpr Milliseconds kBlindPatience = 30'000;
+
 // Rows that are computed again rather than that a prompt is forked there.
 constexpr std::int32_t kWorthAFork = 64;
 
@@ -105,6 +110,7 @@ void Scheduler::pass(std::size_t from, std::int32_t rows) {
 
 // Says why the sequence does not run, unless it was said.
 void Scheduler::wait(Sequence& sequence, WaitReason reason, SequenceId behind) {
+    if (reason != WaitReason::kFile) drop_claim(sequence);
     if (sequence.waits_for == reason && sequence.waits_behind == behind) return;
     sequence.waits_for = reason;
     sequence.waits_behind = behind;
@@ -162,6 +168,34 @@ bool Scheduler::yields(Sequence& sequence, const Promise& promise, Milliseconds 
     return one_yields_;
 }
 
+// Another server computes what the prompt shares with others beyond the `have` positions that are
+// to be had. false: it is computed here, and shares_at says whether for others too.
+bool Scheduler::awaits_others(Sequence& sequence, std::int32_t have, Milliseconds now) {
+    sequence.shares_at = 0;
+    const std::int32_t rows = sequence.shared - have;
+    const double row_ms = prefill_budget_.row_ms();
+    const auto beginning =
+        std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.shared));
+    const Claimed claimed = retention_.claim(beginning, have, sequence.salt, row_ms);
+    sequence.claim = claimed.what;
+    if (claimed.claim == Claim::kNobody) return false;
+    if (claimed.claim != Claim::kOurs) {
+        Milliseconds& since = sequence.awaits_others_since;
+        if (since < 0) since = now;
+        const Milliseconds patience =
+            row_ms > 0 ? kOthersPatience + static_cast<Milliseconds>(2 * row_ms * rows)
+                       : kBlindPatience;
+        if (now - since < patience) return true;
+        drop_claim(sequence);
+    }
+    sequence.shares_at = sequence.shared;
+    return false;
+}
+
+void Scheduler::drop_claim(Sequence& sequence) {
+    retention_.give_back(std::exchange(sequence.claim, 0));
+}
+
 // false: it waits, and an event said why.
 bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     PrefixSource source = PrefixSource::kHold;
@@ -177,11 +211,16 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         }
         if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt,
                              prefill_budget_.row_ms())) {
+            drop_claim(sequence);
             wait(sequence, WaitReason::kFile);
             return false;
         }
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
             wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
+            return false;
+        }
+        if (awaits_others(sequence, promise.resident, now)) {
+            wait(sequence, WaitReason::kFile);
             return false;
         }
         const auto place = [&] {
@@ -199,6 +238,10 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
             wait(sequence, WaitReason::kSlot);
             return false;
         }
+        if (placement->reused >= sequence.shares_at) sequence.shares_at = 0;
+        if (sequence.shares_at > 0)
+            retention_.set_claim(placement->slot, std::exchange(sequence.claim, 0));
+        drop_claim(sequence);
         source = placement->source;
         sequence.slot = placement->slot;
         sequence.resident = sequence.in_chunks = placement->reused;

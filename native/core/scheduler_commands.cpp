@@ -22,6 +22,7 @@ void Scheduler::submit(SubmitRequest request) {
         .id = request.id,
         .tokens = std::move(request.prompt),
         .marks = std::move(request.marks),
+        .shared = tells_prompt || !request.retain ? 0 : request.shared,
         .begun = std::move(request.begun),
         .sampling = std::move(request.sampling),
         .forced_tokens = request.forced_tokens,

@@ -257,6 +257,7 @@ void Scheduler::fail_all(FailCode code, const std::string& message) {
 void Scheduler::erase(SequenceId id) {
     std::erase(waiting_, id);
     std::erase(running_, id);
+    drop_claim(*sequences_.at(id));
     sequences_.erase(id);
 }
 

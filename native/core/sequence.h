@@ -54,6 +54,10 @@ struct Sequence {
     bool extendable = true;    // false: others took the cells of this hold's extension
     SlotId slot = kNoSlot;
     std::vector<std::int32_t> marks = {};  // ascending: lengths at which its slot is forked
+    std::int32_t shared = 0;               // see SubmitRequest
+    std::int32_t shares_at = 0;            // it computes these positions for other servers; 0: none
+    std::uint64_t claim = 0;  // asked for while it waits, then its slot has it; 0: none
+    Milliseconds awaits_others_since = -1;  // who compute `shared`; -1: it has not
 
     DraftIndex memory = {};           // of `tokens`, as far as drafts were looked for
     Draft proposal = {};              // of the current step
@@ -117,10 +121,11 @@ struct Sequence {
         return position < begin ? tokens[static_cast<std::size_t>(position)]
                                 : extension.tokens[static_cast<std::size_t>(position - begin)];
     }
-    // Rows up to the next mark, or all of them.
+    // Rows up to the next mark or to what is shared, or all of them.
     std::int32_t rows_to_mark() const {
         const auto next = std::ranges::upper_bound(marks, resident);
-        return next == marks.end() ? rows_left() : *next - resident;
+        const std::int32_t rows = next == marks.end() ? rows_left() : *next - resident;
+        return shares_at > resident ? std::min(rows, shares_at - resident) : rows;
     }
     bool prefilling() const { return resident < prefill_end; }
     // Rows of the prompt have logits to tell of: that at a position is of the token behind it.

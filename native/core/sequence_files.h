@@ -48,9 +48,23 @@ struct FileOutcome {
     std::vector<SavedCells> forks = {};
 };
 
+// Who computes something that several servers need.
+enum class Claim : std::uint8_t {
+    kNobody,  // nobody else would find what is written here, or they cannot be asked
+    kAsked,   // it is not known yet
+    kOurs,    // no other server, until give_back
+    kOthers,  // another server, which will write it
+};
+
 class SequenceFiles {
    public:
     virtual ~SequenceFiles() = default;
+
+    // For something that is about to be computed, by a number that is the same at all servers.
+    // Never waits: while it is kAsked or kOthers, ask again, and take_found first.
+    virtual Claim claim(std::uint64_t /*what*/) { return Claim::kNobody; }
+    // After any other answer: it is written, or not wanted any more.
+    virtual void give_back(std::uint64_t /*what*/) {}
 
     // What others have written and is known since the last call: at the start, what was there, the
     // newest first. Ids of files that are found later have kFoundLater. Moved out.

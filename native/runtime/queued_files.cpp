@@ -134,6 +134,14 @@ void QueuedFiles::note_fault(const std::string& what) {
     if (fault_.empty()) fault_ = what;
 }
 
+void QueuedFiles::look_around_soon() {
+    {
+        const std::lock_guard lock(mutex_);
+        looks_ = true;
+    }
+    work_.notify_one();
+}
+
 void QueuedFiles::tell_outcome(FileOutcome outcome) {
     {
         const std::lock_guard lock(mutex_);
@@ -146,7 +154,7 @@ void QueuedFiles::run() {
     look_around();
     std::unique_lock lock(mutex_);
     const auto has_work = [this] {
-        return ending_ || !reads_.empty() || !removals_.empty() || !writes_.empty();
+        return ending_ || looks_ || !reads_.empty() || !removals_.empty() || !writes_.empty();
     };
     while (true) {
         if (pause_.count() > 0)
@@ -154,6 +162,7 @@ void QueuedFiles::run() {
         else
             work_.wait(lock, has_work);
         if (ending_) return;
+        looks_ = false;
         if (!reads_.empty()) {
             const FileId id = reads_.front();
             reads_.pop_front();

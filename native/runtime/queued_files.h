@@ -72,6 +72,8 @@ class QueuedFiles : public SequenceFiles {
     void look_around_every(std::chrono::milliseconds time) { pause_ = time; }
     const std::atomic<bool>& stopped() const { return stopped_; }
     void wake() const { on_outcome_(); }
+    // As soon as the piece of work under way is done. From any thread.
+    void look_around_soon();
 
    private:
     void run();
@@ -93,6 +95,7 @@ class QueuedFiles : public SequenceFiles {
     std::int64_t waiting_bytes_ = 0;  // of writes_
     std::chrono::steady_clock::time_point deadline_ = {};
     std::string fault_;
+    bool looks_ = false;
     bool ending_ = false;
     std::atomic<bool> stopped_{false};  // a read or write under way ends soon
     std::thread thread_;

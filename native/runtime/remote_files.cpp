@@ -1,6 +1,7 @@
 #include "runtime/remote_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <random>
 #include <utility>
@@ -20,15 +21,9 @@ constexpr milliseconds kLogEvery{100};
 constexpr milliseconds kShortestPause{500};
 constexpr milliseconds kLongestPause{30'000};
 
-std::string hex(std::uint64_t number) {
-    char text[17];
-    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(number));
-    return text;
-}
-
-std::string new_name() {
+std::uint64_t any_number() {
     std::random_device random;
-    return hex((std::uint64_t{random()} << 32) ^ random());
+    return (std::uint64_t{random()} << 32) ^ random();
 }
 
 // Cells and forks as one row of bytes, and a part of it.
@@ -58,11 +53,18 @@ std::size_t body_size(const SavedCells& cells, std::span<const SavedCells> forks
 
 }  // namespace
 
+std::string RemoteFiles::hex(std::uint64_t number) {
+    std::array<char, 17> text;
+    std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(number));
+    return text.data();
+}
+
 RemoteFiles::RemoteFiles(RedisAddress address, FileKind kind)
     : address_(std::move(address)),
       kind_(kind),
       place_("redis://" + address_.host + ":" + std::to_string(address_.port)),
       prefix_("fermata:" + hex(kind.fingerprint) + ":"),
+      me_(hex(any_number())),
       pause_(kShortestPause) {
     look_around_every(kLogEvery);
 }
@@ -101,8 +103,10 @@ bool RemoteFiles::connected() {
     }
     pause_ = kShortestPause;
     // What was given up meanwhile is found again.
-    seen_ = "0";
+    seen_.assign(1, '0');
     set_usable(true);
+    const std::lock_guard lock(found_mutex_);
+    reachable_ = true;
     return true;
 }
 
@@ -112,6 +116,11 @@ FileFault RemoteFiles::lose(const std::string& what, std::string& why) {
     redis_.reset();
     set_usable(false);
     next_try_ = Clock::now() + pause_;
+    {
+        const std::lock_guard lock(found_mutex_);
+        reachable_ = false;
+        claims_.clear();
+    }
     return FileFault::kRefused;
 }
 
@@ -122,7 +131,7 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
     }
     const std::vector<std::byte> head =
         head_of(kind_, write.salt, write.tokens, write.cells, write.forks);
-    const std::string name = new_name();
+    const std::string name = hex(any_number());
     const std::size_t size = body_size(write.cells, write.forks);
     const auto since = Clock::now();
     Redis::Reply reply;
@@ -138,6 +147,7 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
             why = place_ + ": " + reply.text;
             return FileFault::kRefused;
         }
+        if (!say_claims(why)) return FileFault::kRefused;
     }
     if (bytes_per_ms_.load() == 0) took(static_cast<std::int64_t>(size), since);
     // Before it is announced, so that it is not found.
@@ -196,6 +206,10 @@ FileFault RemoteFiles::load(FileId id, SavedCells& cells, std::vector<SavedCells
             forget();
             return fault;
         }
+        if (!say_claims(why)) {
+            forget();
+            return FileFault::kRefused;
+        }
     }
     took(static_cast<std::int64_t>(size), since);
     keep_log(why);
@@ -225,7 +239,11 @@ void RemoteFiles::erase(FileId id) {
 }
 
 void RemoteFiles::look_around() {
-    if (connected()) read_log();
+    std::string why;
+    if (!connected() || !say_claims(why)) return;
+    const Claims claims = ask_claims();
+    if (redis_) read_log();
+    tell_claims(claims);
 }
 
 void RemoteFiles::read_log() {

@@ -7,6 +7,8 @@
 //
 //   fermata:<fingerprint>:log         stream of {name, head}
 //   fermata:<fingerprint>:<name>:<n>  piece n of cells and forks
+//   fermata:<fingerprint>:claim:<n>   the server that computes the beginning with this number. It
+//                                     expires soon unless that server lives and says so.
 #pragma once
 
 #include <chrono>
@@ -30,6 +32,8 @@ class RemoteFiles final : public QueuedFiles {
 
     std::vector<FoundFile> take_found() override;
     double read_ms(std::int64_t bytes) const override;
+    Claim claim(std::uint64_t what) override;
+    void give_back(std::uint64_t what) override;
     std::int64_t foreign() const override { return foreign_.load(); }
     std::int64_t damaged_when_found() const override { return damaged_.load(); }
 
@@ -39,6 +43,12 @@ class RemoteFiles final : public QueuedFiles {
         std::vector<std::byte> head;
         bool own = false;
     };
+    struct Claiming {
+        Claim state = Claim::kAsked;
+        bool over = false;                           // given back
+        std::chrono::steady_clock::time_point said;  // that it goes on
+    };
+    using Claims = std::map<std::uint64_t, Claiming>;
 
     FileFault store(const Write& write, std::string& why) override;
     FileFault load(FileId id, SavedCells& cells, std::vector<SavedCells>& forks,
@@ -51,12 +61,19 @@ class RemoteFiles final : public QueuedFiles {
     bool keep_log(std::string& why);
     void read_log();
     void take_in(const std::string& name, const std::string& head);
+    static std::string hex(std::uint64_t number);
     std::string key(const std::string& name) const { return prefix_ + name; }
     void took(std::int64_t bytes, std::chrono::steady_clock::time_point since);
 
+    // remote_claims.cpp
+    std::string claim_key(std::uint64_t what) const;
+    bool say_claims(std::string& why);
+    Claims ask_claims();
+    void tell_claims(const Claims& claims);
+
     const RedisAddress address_;
     const FileKind kind_;
-    const std::string place_, prefix_;
+    const std::string place_, prefix_, me_;
 
     // Of the thread.
     std::unique_ptr<Redis> redis_;
@@ -69,6 +86,8 @@ class RemoteFiles final : public QueuedFiles {
 
     std::mutex found_mutex_;
     std::vector<FoundFile> found_;
+    bool reachable_ = false;
+    Claims claims_;
     std::atomic<std::int64_t> foreign_{0}, damaged_{0};
     std::atomic<double> bytes_per_ms_{0};
 };

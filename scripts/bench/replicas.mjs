@@ -1,14 +1,16 @@
 #!/usr/bin/env node
 // node scripts/bench/replicas.mjs [--proxies haproxy,nginx] [--agents 24] [--rounds 6] [--kinds 3] [--atOnce 12] [--kills 0]
-//   [--byPrefix] [-- options of fermata serve]
+//   [--byPrefix] [--remote] [-- options of fermata serve]
 // An agent load on one server, then on three behind each proxy, and once more with other agents: rows computed, and which
 // requests left their replica. With --kills, one of the three is killed at random as often, and clients' requests that
-// failed are counted. --byPrefix: without a bound on the load of a prefix, as packaging/ says it. Needs `npm run build`.
+// failed are counted. --byPrefix: without a bound on the load of a prefix, as packaging/ says it. --remote: with
+// --cache-remote, on a redis-server of its own for each run. Needs `npm run build`.
 import { parseArgs } from "node:util";
 import { findProxy, startProxy } from "./replicas/proxies.mjs";
 import { runLoad } from "./replicas/load.mjs";
 import { startReplica } from "./replicas/replica.mjs";
 import { killAtRandom } from "./replicas/kills.mjs";
+import { startRedis } from "./replicas/redis.mjs";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -20,6 +22,7 @@ const { values, positionals } = parseArgs({
     atOnce: { type: "string", default: "12" },
     kills: { type: "string", default: "0" },
     byPrefix: { type: "boolean", default: false },
+    remote: { type: "boolean", default: false },
   },
 });
 const load = {
@@ -46,7 +49,6 @@ async function measured(replicas, url) {
     const rows = after.map((count, index) => count - before[index]);
     passes.push({ seconds, rows, recomputed, requests, moved: moved.length });
   }
-  await Promise.all(replicas.map((replica) => replica.stop()));
   return passes;
 }
 
@@ -66,34 +68,33 @@ function showPass(name, { seconds, rows, recomputed, requests, moved }, alone) {
   );
 }
 
-const start = (name) => startReplica(name, positionals);
-const three = () => Promise.all(["r1", "r2", "r3"].map(start));
+const start = (name, redis) =>
+  startReplica(name, redis === null ? positionals : [...positionals, `--cache-remote=${redis.url}`]);
 const proxies = values.proxies.split(",").filter((kind) => findProxy(kind) !== null);
 
+/** Three replicas behind the proxy; they have all stopped when it resolves. */
+async function behind(kind, work) {
+  const redis = values.remote ? await startRedis() : null;
+  const replicas = await Promise.all(["r1", "r2", "r3"].map((name) => start(name, redis)));
+  const ports = replicas.map(({ port }) => port);
+  const proxy = await startProxy(kind, ports, { isByPrefix: values.byPrefix });
+  await work(proxy.url, replicas);
+  await Promise.all(replicas.map((replica) => replica.stop()));
+  await proxy.stop();
+  await redis?.stop();
+}
+
 if (kills === 0) {
-  const one = await start("r1");
+  const one = await start("r1", null);
   const alone = await measured([one], one.url);
+  await one.stop();
   show("one server", alone);
-  for (const kind of proxies) {
-    const replicas = await three();
-    const proxy = await startProxy(
-      kind,
-      replicas.map(({ port }) => port),
-      { isByPrefix: values.byPrefix },
-    );
-    show(kind, await measured(replicas, proxy.url), alone);
-    await proxy.stop();
-  }
+  for (const kind of proxies)
+    await behind(kind, async (url, replicas) => show(kind, await measured(replicas, url), alone));
 } else {
-  for (const kind of proxies) {
-    const replicas = await three();
-    const proxy = await startProxy(
-      kind,
-      replicas.map(({ port }) => port),
-    );
-    const counts = await killAtRandom(proxy.url, replicas, { kills, load });
-    print(`${kind.padEnd(12)} ${JSON.stringify(counts)}`);
-    await Promise.all(replicas.map((replica) => replica.stop()));
-    await proxy.stop();
-  }
+  for (const kind of proxies)
+    await behind(kind, async (url, replicas) => {
+      const counts = await killAtRandom(url, replicas, { kills, load });
+      print(`${kind.padEnd(12)} ${JSON.stringify(counts)}`);
+    });
 }

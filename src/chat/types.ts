@@ -234,8 +234,12 @@ export interface ChatModel {
 /** The part of the engine that chat uses. */
 export interface ChatEngine {
   readonly model: ChatModel;
-  /** `cellsPerSequence`: tokens one sequence may hold. `cutsAnywhere`: see `CacheInfo`. */
-  readonly cache: { readonly cellsPerSequence: number; readonly cutsAnywhere?: boolean };
+  /** `cellsPerSequence`: tokens one sequence may hold. `cutsAnywhere`, `isShared`: see `CacheInfo`. */
+  readonly cache: {
+    readonly cellsPerSequence: number;
+    readonly cutsAnywhere?: boolean;
+    readonly isShared?: boolean;
+  };
   /**
    * A special token is recognized where it is spelled, unless a guard character stands inside its
    * spelling or directly after its first character. Guards are removed.

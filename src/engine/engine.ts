@@ -37,6 +37,7 @@ function queueFull(): FermataError {
 interface EngineTerms {
   retain: boolean;
   ownersShare: boolean;
+  isShared: boolean;
   maxQueue: number;
   deviceUse: DeviceUse;
 }
@@ -65,7 +66,7 @@ export class Engine {
   constructor(
     native: NativeEngine,
     router: BatchRouter,
-    { retain, ownersShare, maxQueue, deviceUse }: EngineTerms,
+    { retain, ownersShare, isShared, maxQueue, deviceUse }: EngineTerms,
   ) {
     this.#native = native;
     this.#router = router;
@@ -78,7 +79,7 @@ export class Engine {
       grammarCacheBytes,
     );
     this.model = { ...native.model, description: describe(native.model) };
-    this.cache = native.cache;
+    this.cache = { ...native.cache, isShared };
     this.deviceUse = deviceUse;
   }
 
@@ -93,6 +94,7 @@ export class Engine {
     return new Engine(native, router, {
       retain: options.retainBetweenRequests ?? true,
       ownersShare: options.ownersShareCache ?? false,
+      isShared: options.cacheRemote !== undefined,
       maxQueue: options.maxQueue ?? defaultMaxQueue,
       deviceUse: deviceUse(fit),
     });

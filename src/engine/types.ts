@@ -1,6 +1,7 @@
 /** Requests to the engine (token ids) and its events (text and states). Type-only. */
 
 import type {
+  CacheInfo as NativeCacheInfo,
   EngineUsage,
   ExtendOptions,
   KvCacheType,
@@ -12,6 +13,12 @@ import type {
 } from "../native/types.ts";
 
 export type * from "../native/types.ts";
+
+/** The cache in force. */
+export interface CacheInfo extends NativeCacheInfo {
+  /** Other engines find what this one has written (`cacheRemote`). */
+  isShared: boolean;
+}
 
 export interface EngineOptions {
   modelPath: string;

@@ -297,6 +297,11 @@ export interface SequenceRequest {
    * cannot be cut back anywhere can be cut back to these; for others they mean nothing.
    */
   marks?: Int32Array | undefined;
+  /**
+   * The first tokens of `prompt` that other prompts begin with too. Engines that share a cache compute them once;
+   * for others the number means nothing. Default 0.
+   */
+  shared?: number | undefined;
   /** At least 1. Default: to the end of the context. */
   maxTokens?: number | undefined;
   /** At most 256 strings, none empty; the text of a hit is not emitted. */

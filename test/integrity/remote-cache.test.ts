@@ -45,9 +45,11 @@ async function run(
   engine: Engine,
   tokens: ArrayLike<number>,
   owner = "someone",
+  shared?: number,
 ): Promise<number[]> {
   const generation = engine.generate({
     prompt: Int32Array.from(tokens),
+    ...(shared === undefined ? {} : { shared, marks: Int32Array.of(shared) }),
     owner,
     sampling: { ...greedy, ignoresEnd: true },
     maxTokens: 16,
@@ -170,4 +172,80 @@ it("a key is sent; a wrong one is said", async () => {
   const second = await load({ cacheRemote: redis.url.replace("secret", "other") });
   await eventually(() => expect(second.stats().diskFault).toMatch(/WRONGPASS/));
   expect(second.stats().diskFiles).toBe(0);
+});
+
+/** A system message with tools, as it were, and what users say behind it. */
+const shared = words(5, 600);
+const asked = (user: number): number[] => [...shared, ...words(user, 20)];
+const askedOf = (engine: Engine, user: number): Promise<number[]> =>
+  run(engine, asked(user), "someone", shared.length);
+const alone = async (options: Partial<EngineOptions>, users: number[]): Promise<number[][]> => {
+  const engine = await load({ ...options, cacheRemote: undefined, cacheDisk: 0 });
+  const answers: number[][] = [];
+  for (const user of users) answers.push(await run(engine, asked(user)));
+  return answers;
+};
+/** Each engine has spoken with Redis. */
+async function three(options: Partial<EngineOptions> = {}): Promise<Engine[]> {
+  const all: Engine[] = [];
+  for (let count = 1; count <= 3; count++) {
+    const reads = redis.calls.get("XREAD") ?? 0;
+    all.push(await load(options));
+    await eventually(() => expect(redis.calls.get("XREAD")).toBeGreaterThan(reads + count));
+  }
+  return all;
+}
+const claims = (): string[] => [...redis.values.keys()].filter((key) => key.includes(":claim:"));
+const rows = (all: Engine[]): number =>
+  all.reduce((sum, engine) => sum + engine.stats().prefilledTokens, 0);
+
+it.each([
+  ["the shipped model", () => modelPath],
+  ["a hybrid", () => writeRandomKind("lfm2")],
+])("%s: what three prompts begin with is computed once, of three engines", async (_name, path) => {
+  const options = { modelPath: path() };
+  const all = await three(options);
+  const answers = await Promise.all(all.map((engine, at) => askedOf(engine, 11 + at)));
+  expect(rows(all)).toBe(shared.length + 3 * 20);
+  await eventually(() => expect(claims()).toEqual([]));
+  // Nobody had to wait for a rest of three seconds.
+  expect(redis.log[0]!.head.length).toBe(64 + 4 * shared.length);
+  expect(answers).toEqual(await alone(options, [11, 12, 13]));
+  for (const engine of all) expect(await engine.checkIntegrity()).toBe("");
+});
+
+it("an engine that dies with a claim is not waited for", async () => {
+  const [first] = await three();
+  await askedOf(first!, 11);
+  await eventually(() => expect(claims()).toEqual([]));
+  // As if another one had died before it wrote.
+  redis.values.clear();
+  redis.log.length = 0;
+  redis.values.set(redis.claimed[0]!, Buffer.from("another"));
+  const second = await load();
+  const calls = redis.calls.get("XREAD")!;
+  await eventually(() => expect(redis.calls.get("XREAD")).toBeGreaterThan(calls + 3));
+  const waits = askedOf(second, 12);
+  const tries = redis.claimed.length;
+  await eventually(() => expect(redis.claimed.length).toBeGreaterThan(tries + 3));
+  expect(second.stats()).toMatchObject({ prefilledTokens: 0, waiting: 1 });
+  redis.values.delete(redis.claimed[0]!);
+  expect([await waits]).toEqual(await alone({}, [12]));
+  expect(second.stats().prefilledTokens).toBe(shared.length + 20);
+});
+
+it("a server that goes away while a prompt waits for another engine: it is computed", async () => {
+  const [first, second] = await three();
+  await askedOf(first!, 11);
+  await eventually(() => expect(claims()).toEqual([]));
+  await askedOf(second!, 12);
+  const other = [...words(6, 600), ...words(7, 20)];
+  redis.holdsClaims = true;
+  const waits = run(second!, other, "someone", 600);
+  const tries = redis.claimed.length;
+  await eventually(() => expect(redis.claimed.length).toBeGreaterThan(tries + 3));
+  await redis.stop();
+  const answer = await waits;
+  const engine = await load({ cacheRemote: undefined, cacheDisk: 0 });
+  expect(answer).toEqual(await run(engine, other));
 });

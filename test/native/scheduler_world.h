@@ -70,8 +70,9 @@ inline std::vector<Token> joined(std::vector<Token> first, const std::vector<Tok
 class World {
    public:
     explicit World(CacheShape shape,
-                   SchedulerConfig config = {.parallel = 8, .step_token_budget = 64})
-        : backend(shape), scheduler(config, backend) {}
+                   SchedulerConfig config = {.parallel = 8, .step_token_budget = 64},
+                   SequenceFiles* files = nullptr)
+        : backend(shape), scheduler(config, backend, nullptr, files) {}
 
     SequenceId submit(std::vector<Token> prompt, std::int32_t max_tokens = 16) {
         return submit({.id = 0, .prompt = std::move(prompt), .limits = {.max_tokens = max_tokens}});

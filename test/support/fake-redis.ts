@@ -2,12 +2,16 @@
 import { createServer, type Server, type Socket } from "node:net";
 
 export class FakeRedis {
-  /** Pieces by key. */
+  /** Pieces and claims by key. */
   readonly values = new Map<string, Buffer>();
   /** Of all streams. */
   readonly log: { key: string; id: string; name: string; head: Buffer }[] = [];
   /** Commands that were answered, by name. */
   readonly calls = new Map<string, number>();
+  /** Keys that were claimed, as often as that was tried. */
+  readonly claimed: string[] = [];
+  /** Somebody else has every claim. */
+  holdsClaims = false;
   password = "";
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -56,6 +60,11 @@ export class FakeRedis {
       case "AUTH":
         return args.at(-1) === this.password ? ok : error("WRONGPASS");
       case "PING":
+        return ok;
+      case "SET":
+        this.claimed.push(args[0]!);
+        if (this.holdsClaims || this.values.has(args[0]!)) return bulk(undefined);
+        this.values.set(args[0]!, words[2]!);
         return ok;
       case "PSETEX":
         this.values.set(args[0]!, words[3]!);

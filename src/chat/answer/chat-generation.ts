@@ -138,7 +138,7 @@ export class RunningChat implements ChatGeneration {
       this.#request.onPrepare?.(preparing);
       const { prompt, grammar } = await preparing;
       this.#prompt = prompt;
-      this.#run.start(prompt.tokens, grammar, this.#marks?.lengths);
+      this.#run.start(prompt.tokens, grammar, this.#marks?.lengths, this.#marks?.shared);
       this.#beginRound(prompt.rendering, prompt.messages);
       for (;;) {
         const event = await this.#run.next();

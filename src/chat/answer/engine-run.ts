@@ -91,7 +91,8 @@ export class EngineRun {
     this.#request = { ...this.#request, sampling };
   }
 
-  start(prompt: Int32Array, grammar: Grammar | null, marks?: Int32Array): void {
+  /** @param marks, @param shared see `SequenceRequest` */
+  start(prompt: Int32Array, grammar: Grammar | null, marks?: Int32Array, shared?: number): void {
     this.#onTokens(this.#drawn);
     this.#generation = this.#engine.generate({
       ...this.#request,
@@ -99,6 +100,7 @@ export class EngineRun {
       prompt,
       begun: this.#begun.length === 0 ? undefined : this.#begun,
       marks,
+      shared,
       maxTokens: this.remainingTokens,
     });
     this.#events = this.#generation[Symbol.asyncIterator]();

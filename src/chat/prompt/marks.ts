@@ -1,6 +1,7 @@
 /**
  * Where other prompts may leave a prompt: lengths in tokens that the engine keeps a way back to, for models that
- * cannot be cut back anywhere. Found by rendering a second time, so only for such models.
+ * cannot be cut back anywhere, or that it computes for other engines too. Found by rendering a second time, so only
+ * for such models and engines.
  */
 
 import type { Rendering } from "../template/template.ts";
@@ -12,6 +13,8 @@ export interface PromptMarks {
   lengths: Int32Array;
   /** The opening of the answer. Empty: the template writes none, or it cannot be told apart. */
   opening: Int32Array;
+  /** Behind the system message and the tools; 0: there is nothing that others share. */
+  shared: number;
 }
 
 export interface MarkedPrompt {
@@ -30,6 +33,7 @@ type Render = (
 const leastTokens = 32;
 /** System messages and openings of answers, whose tokens are remembered. */
 const mostTexts = 32;
+const none = new Int32Array(0);
 
 export class MarkFinder {
   readonly #engine: ChatEngine;
@@ -40,10 +44,12 @@ export class MarkFinder {
   }
 
   async find(prompt: MarkedPrompt, render: Render): Promise<PromptMarks> {
+    const shared = Math.max(await this.#shared(prompt, render), 0);
+    if (this.#engine.cache.cutsAnywhere !== false) return { lengths: none, opening: none, shared };
     const opening = await this.#opening(prompt, render);
-    const lengths = [await this.#shared(prompt, render), ...marksBefore(prompt.tokens, opening)];
+    const lengths = [shared, ...marksBefore(prompt.tokens, opening)];
     const useful = lengths.filter((length) => length >= leastTokens);
-    return { lengths: Int32Array.from(new Set(useful)).sort(), opening };
+    return { lengths: Int32Array.from(new Set(useful)).sort(), opening, shared };
   }
 
   /** What the prompt has in common with one of the same tools and system messages, and other users. */
@@ -66,7 +72,7 @@ export class MarkFinder {
   async #opening({ rendering, messages }: MarkedPrompt, render: Render): Promise<Int32Array> {
     const closed = await render(messages, false);
     const before = closed === null ? null : withGuard(closed, rendering.marks.guard);
-    if (before === null || !rendering.text.startsWith(before)) return new Int32Array(0);
+    if (before === null || !rendering.text.startsWith(before)) return none;
     return await this.#tokenize(rendering.text.slice(before.length), rendering.marks.guard, false);
   }
 

@@ -56,7 +56,7 @@ export class PromptBuilder {
   readonly turns: SpliceStore;
   readonly #engine: ChatEngine;
   readonly #specials: ReadonlyMap<number, string>;
-  /** Null: the model can be cut back anywhere. */
+  /** Null: the model can be cut back anywhere, and no other engine shares its cache. */
   readonly #marks: MarkFinder | null;
 
   /** @throws FermataError template_error (it does not parse) | invalid_option (no such format) */
@@ -71,7 +71,8 @@ export class PromptBuilder {
     this.pauseTriggers = pauseTriggersOf(this.format);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
     this.turns = new SpliceStore(options.spliceBytes);
-    this.#marks = engine.cache.cutsAnywhere === false ? new MarkFinder(engine) : null;
+    const { cutsAnywhere = true, isShared = false } = engine.cache;
+    this.#marks = cutsAnywhere && !isShared ? null : new MarkFinder(engine);
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
   }
 
@@ -102,6 +103,8 @@ export class PromptBuilder {
   /** Where other prompts may leave `prompt`, which was built from `scope`; null where the model or the prompt has no marks. */
   async marksOf(prompt: Prompt, scope: RenderScope): Promise<PromptMarks | null> {
     if (this.#marks === null || prompt.leadingCount > 0) return null;
+    // Who has computed a turn of the conversation has had its beginning.
+    if (prompt.spliced && this.#engine.cache.cutsAnywhere !== false) return null;
     return await this.#marks.find(prompt, (messages, generationPrompt) =>
       this.#tryRender(messages, scope, generationPrompt),
     );

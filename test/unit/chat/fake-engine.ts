@@ -28,6 +28,8 @@ export interface FakeEngineOptions {
   contextSize?: number;
   /** Default true. */
   cutsAnywhere?: boolean;
+  /** Default false. */
+  isShared?: boolean;
   rounds?: (string | ScriptedRound)[];
   /** Tokens an event carries. Default 3. */
   chunk?: number;
@@ -36,7 +38,7 @@ export interface FakeEngineOptions {
 const FIRST_CHARACTER_ID = 1000;
 export class FakeEngine implements ChatEngine {
   readonly model;
-  readonly cache: { cellsPerSequence: number; cutsAnywhere: boolean };
+  readonly cache: { cellsPerSequence: number; cutsAnywhere: boolean; isShared: boolean };
   readonly rounds: ScriptedRound[];
   readonly chunk: number;
   readonly generations: FakeGeneration[] = [];
@@ -69,6 +71,7 @@ export class FakeEngine implements ChatEngine {
     this.cache = {
       cellsPerSequence: options.contextSize ?? 100_000,
       cutsAnywhere: options.cutsAnywhere ?? true,
+      isShared: options.isShared ?? false,
     };
     this.chunk = options.chunk ?? 3;
     this.rounds = (options.rounds ?? []).map((round) =>

@@ -62,5 +62,25 @@ describe("marks of a prompt", () => {
     const world = setUp(["Hi."]);
     await run(world.chat, ask("Who are you?"));
     expect(marked(world)).toEqual([]);
+    expect(world.engine.last.request.shared).toBeUndefined();
+  });
+
+  it("engines that share a cache are told what other users' prompts share", async () => {
+    const world = setUp(["Sun.", "Ok."], { isShared: true });
+    const first = ask("Weather?");
+    await run(world.chat, first);
+    const { prompt, shared } = world.engine.last.request;
+    expect(marked(world)).toEqual([]);
+    expect(world.engine.spell(prompt.subarray(0, shared))).toMatch(
+      /knows\.⟪<\|im_end\|>⟫\n⟪<\|im_start\|>⟫user$/u,
+    );
+    const messages = [
+      ...first.messages,
+      { role: "assistant", content: "Sun." } as const,
+      { role: "user", content: "Sure?" } as const,
+    ];
+    await run(world.chat, { ...first, messages });
+    // It has computed this beginning itself.
+    expect(world.engine.last.request.shared).toBeUndefined();
   });
 });
