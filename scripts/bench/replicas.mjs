@@ -75,6 +75,7 @@ const proxies = values.proxies.split(",").filter((kind) => findProxy(kind) !== n
 /** Three replicas behind the proxy; they have all stopped when it resolves. */
 async function behind(kind, work) {
   const redis = values.remote ? await startRedis() : null;
+  if (values.remote && redis === null) throw new Error("--remote needs redis-server");
   const replicas = await Promise.all(["r1", "r2", "r3"].map((name) => start(name, redis)));
   const ports = replicas.map(({ port }) => port);
   const proxy = await startProxy(kind, ports, { isByPrefix: values.byPrefix });

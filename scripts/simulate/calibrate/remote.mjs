@@ -1,12 +1,7 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
-import { startProcess } from "../../bench/processes.mjs";
-import { freePort } from "../../bench/replicas/proxies.mjs";
+import { startRedis } from "../../bench/replicas/redis.mjs";
 
-const program = ["/usr/bin/redis-server", "/usr/local/bin/redis-server"].find((path) =>
-  existsSync(path),
-);
 /** As Fermata writes sequences: in pieces of 8 MiB. */
 const pieceBytes = 8 * 2 ** 20;
 const pieces = 24;
@@ -35,25 +30,12 @@ async function timed(count, action) {
   return (performance.now() - start) / count;
 }
 
-async function connect(port) {
-  for (;;) {
-    const socket = createConnection(port, "127.0.0.1");
-    try {
-      await once(socket, "connect");
-      return socket;
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-}
-
 /** Redis on this machine over loopback, its clients beside it: a network between them is slower. */
 export async function measureRemote() {
-  if (!program) return null;
-  const port = await freePort();
-  const args = ["--port", String(port), "--save", "", "--bind", "127.0.0.1"];
-  const { child, closed } = startProcess(program, args);
-  const socket = await connect(port);
+  const redis = await startRedis();
+  if (redis === null) return null;
+  const socket = createConnection(redis.port, "127.0.0.1");
+  await once(socket, "connect");
   const piece = Buffer.alloc(pieceBytes, 7);
   const ok = "+OK\r\n".length;
   const value = `$${pieceBytes}\r\n`.length + pieceBytes + 2;
@@ -61,8 +43,7 @@ export async function measureRemote() {
   const read = await timed(pieces, (index) => ask(socket, ["GET", `k${index}`], value));
   const latencyMs = await timed(200, () => ask(socket, ["PING"], "+PONG\r\n".length));
   socket.destroy();
-  child.kill("SIGTERM");
-  await closed;
+  await redis.stop();
   return {
     readBytesPerMs: pieceBytes / read,
     writeBytesPerMs: pieceBytes / write,

@@ -20,7 +20,7 @@ function setUp() {
   const engine = new Engine(native, router, {
     retain: true,
     ownersShare: false,
-      isShared: false,
+    isShared: false,
     maxQueue: 20,
     deviceUse: { layers: 0, devices: [] },
   });
