@@ -262,6 +262,11 @@ void KvRetention::clear_retained() {
         state_->drop_fork(state_->id_of_fork(index));
 }
 
+bool KvRetention::has_slot() const {
+    return std::ranges::any_of(state_->slots,
+                               [](const State::Slot& slot) { return !is_pinned(slot.state); });
+}
+
 SlotState KvRetention::state(SlotId slot) const {
     return state_->at(slot).state;
 }
@@ -283,7 +288,7 @@ std::int64_t KvRetention::copies() const {
     return state_->copies;
 }
 std::int64_t KvRetention::moved_bytes() const {
-    return state_->ram.moved_bytes + state_->copied_bytes;
+    return state_->ram.moved_bytes + state_->copied_bytes + state_->backed_up_bytes;
 }
 
 RamCounts KvRetention::ram() const {

@@ -212,7 +212,7 @@ class KvRetention {
     // Unless a slot has it. 0: nothing.
     void give_back(std::uint64_t claim);
     // Writes what the running slot holds for other servers, and keeps it in files beside what
-    // continues it.
+    // continues it. Copies all of it: see moved_bytes.
     void share(SlotId slot);
     // Writes one sequence of at most `most` bytes that has rested for a while and is in no file.
     void back_up(std::int64_t most);
@@ -220,6 +220,8 @@ class KvRetention {
     // and files are left alone from then on.
     void save_all();
 
+    // acquire would find one.
+    bool has_slot() const;
     SlotState state(SlotId slot) const;
     std::int32_t length(SlotId slot) const;            // resident positions
     std::span<const Token> tokens(SlotId slot) const;  // resident tokens

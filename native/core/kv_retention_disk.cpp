@@ -220,6 +220,7 @@ bool KvRetention::State::back_up_slot(SlotId slot, Left as) {
     if (is_in_files(slot, length)) return false;
     const SavedCells saved = backend.save(slot);
     if (saved.empty()) return false;
+    backed_up_bytes += static_cast<std::int64_t>(saved.size());
     const SlotId id = id_for_one_more();
     tree.share(slot, id, length);
     left_at(id) = std::move(as);

@@ -92,7 +92,8 @@ struct KvRetention::State {
     double return_rate = 0.0;
     std::int64_t evictions = 0;
     std::int64_t copies = 0;
-    std::int64_t copied_bytes = 0;  // between slots: out of one and into another
+    std::int64_t copied_bytes = 0;     // between slots: out of one and into another
+    std::int64_t backed_up_bytes = 0;  // copied out of slots that keep them
 
     State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit,
           SequenceFiles* used_files, std::int64_t disk_limit);

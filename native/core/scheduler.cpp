@@ -236,10 +236,6 @@ void Scheduler::decode() {
         }
         sequence.resident = end;
         if (!held && std::ranges::binary_search(sequence.marks, end)) retention_.fork(share.slot);
-        if (!held && sequence.shares_at > 0 && end >= sequence.shares_at) {
-            retention_.share(share.slot);
-            sequence.shares_at = 0;
-        }
         const auto& proposed = sequence.proposal.tokens;
         sequence.drafted.assign(proposed.begin(), proposed.begin() + share.drafted);
         sequence.suspected = sequence.suspected && sequence.rows_left() > 0;

@@ -103,6 +103,8 @@ class Scheduler {
     void set_marks(Sequence& sequence, std::int32_t branch);
     bool awaits_others(Sequence& sequence, std::int32_t have, Milliseconds now);
     void drop_claim(Sequence& sequence);
+    bool holds_give(const Sequence& sequence) const;
+    bool can_have_slot(const Sequence& sequence) const;
     void plan_batch();
     void plan_together();
     void plan_one();

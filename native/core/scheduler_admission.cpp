@@ -17,10 +17,18 @@ constexpr std::int32_t kWorthWaitingFor = 2;
 // the place of a hold even where that must be computed again.
 constexpr Milliseconds kPatience = 5'000;
 
-// How long a prompt waits for another server that computes its beginning: for so long, and twice
-// what the rows take here; or where that is not known.
+// How long a prompt waits for another server that computes its beginning: a second and four times
+// what the rows take here, up to so long; or where that is not known.
 constexpr Milliseconds kOthersPatience = 10'000;
 constexpr Milliseconds kBlindPatience = 30'000;
+
+// And to hear whether there is one.
+constexpr Milliseconds kAnswerPatience = 300;
+
+Milliseconds patience_for(double others_ms) {
+    if (others_ms <= 0) return kBlindPatience;
+    return static_cast<Milliseconds>(std::min<double>(kOthersPatience, 1'000 + 4 * others_ms));
+}
 
 // Rows that are computed again rather than that a prompt is forked there.
 constexpr std::int32_t kWorthAFork = 64;
@@ -45,8 +53,18 @@ void Scheduler::admit(Milliseconds now) {
     const auto moved_enough = [&] {
         return others_wait && retention_.moved_bytes() - moved_before >= kMovedInAStep;
     };
-    for (const SequenceId id : running_)
-        age(*sequences_.at(id), now);
+    const auto anyone_decodes = [this] {
+        return std::ranges::any_of(
+            running_, [this](SequenceId id) { return sequences_.at(id)->rows_ready() > 0; });
+    };
+    // Other servers wait for what is shared, so that goes first.
+    for (const SequenceId id : running_) {
+        Sequence& sequence = *sequences_.at(id);
+        age(sequence, now);
+        if (!sequence.shares_now() || (moved_enough() && anyone_decodes())) continue;
+        retention_.share(sequence.slot);
+        sequence.shares_at = 0;
+    }
     save_what_waits();
     while (!waiting_.empty()) {
         const SequenceId id = waiting_.front();
@@ -177,15 +195,15 @@ bool Scheduler::awaits_others(Sequence& sequence, std::int32_t have, Millisecond
     const auto beginning =
         std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.shared));
     const Claimed claimed = retention_.claim(beginning, have, sequence.salt, row_ms);
+    if (claimed.what != sequence.claim) drop_claim(sequence);
     sequence.claim = claimed.what;
+    const bool unanswered = claimed.claim == Claim::kAsked;
+    if (!unanswered) sequence.asks_since = -1;
     if (claimed.claim == Claim::kNobody) return false;
     if (claimed.claim != Claim::kOurs) {
-        Milliseconds& since = sequence.awaits_others_since;
+        Milliseconds& since = unanswered ? sequence.asks_since : sequence.awaits_others_since;
         if (since < 0) since = now;
-        const Milliseconds patience =
-            row_ms > 0 ? kOthersPatience + static_cast<Milliseconds>(2 * row_ms * rows)
-                       : kBlindPatience;
-        if (now - since < patience) return true;
+        if (now - since < (unanswered ? kAnswerPatience : patience_for(row_ms * rows))) return true;
         drop_claim(sequence);
     }
     sequence.shares_at = sequence.shared;
@@ -194,6 +212,19 @@ bool Scheduler::awaits_others(Sequence& sequence, std::int32_t have, Millisecond
 
 void Scheduler::drop_claim(Sequence& sequence) {
     retention_.give_back(std::exchange(sequence.claim, 0));
+}
+
+// A place is free and every slot is taken. What is held may wait for this very sequence (a tool
+// that is an agent), so a hold gives up its cells: at once if they go to RAM, else when nothing
+// runs or the sequence has waited long.
+bool Scheduler::holds_give(const Sequence& sequence) const {
+    return config_.ram_limit > 0 || running_.empty() || sequence.goes_first;
+}
+
+bool Scheduler::can_have_slot(const Sequence& sequence) const {
+    if (retention_.has_slot()) return true;
+    if (places_taken() < static_cast<std::int32_t>(running_.size())) return true;
+    return holds_give(sequence) && retention_.eviction_victim_among_held() != kNoSlot;
 }
 
 // false: it waits, and an event said why.
@@ -219,6 +250,11 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
             wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
             return false;
         }
+        // Nothing is claimed that cannot be computed now.
+        if (!can_have_slot(sequence)) {
+            wait(sequence, WaitReason::kSlot);
+            return false;
+        }
         if (awaits_others(sequence, promise.resident, now)) {
             wait(sequence, WaitReason::kFile);
             return false;
@@ -227,11 +263,7 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
             return retention_.acquire(sequence.tokens, now, sequence.salt, sequence.retain);
         };
         auto placement = place();
-        // A place is free and every slot is taken. What is held may wait for this very sequence (a
-        // tool that is an agent), so a hold gives up its cells: at once if they go to RAM, else
-        // when nothing runs or the sequence has waited long.
-        const bool holds_give = config_.ram_limit > 0 || running_.empty() || sequence.goes_first;
-        if (!placement && (preempt_unread() || (holds_give && preempt_held()))) {
+        if (!placement && (preempt_unread() || (holds_give(sequence) && preempt_held()))) {
             placement = place();
         }
         if (!placement) {

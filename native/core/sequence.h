@@ -58,6 +58,7 @@ struct Sequence {
     std::int32_t shares_at = 0;            // it computes these positions for other servers; 0: none
     std::uint64_t claim = 0;  // asked for while it waits, then its slot has it; 0: none
     Milliseconds awaits_others_since = -1;  // who compute `shared`; -1: it has not
+    Milliseconds asks_since = -1;           // whether others do, without an answer; -1: it does not
 
     DraftIndex memory = {};           // of `tokens`, as far as drafts were looked for
     Draft proposal = {};              // of the current step
@@ -139,7 +140,12 @@ struct Sequence {
     bool unread() const { return unacknowledged >= window; }
     bool throttled() const { return !prefilling() && unread(); }
     // Rows that may be decoded now. A throttled sequence keeps back the row that would be sampled.
-    std::int32_t rows_ready() const { return throttled() ? rows_left() - 1 : rows_left(); }
+    // None before it has shared what others wait for: that is written without what follows.
+    std::int32_t rows_ready() const {
+        if (shares_now()) return 0;
+        return throttled() ? rows_left() - 1 : rows_left();
+    }
+    bool shares_now() const { return shares_at > 0 && resident >= shares_at; }
 };
 
 }  // namespace fermata

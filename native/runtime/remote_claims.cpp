@@ -14,6 +14,14 @@ using std::chrono::milliseconds;
 constexpr const char* kClaimMs = "5000";
 constexpr milliseconds kSayEvery{1000};  // that a claim goes on
 
+// A claim that has expired may be another server's by now. Redis compares and changes at once only
+// in a script; where it runs none, a claim lasts kClaimMs.
+constexpr const char* kUnlinkOwn =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('UNLINK',KEYS[1]) end return 0";
+constexpr const char* kExtendOwn =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end "
+    "return 0";
+
 }  // namespace
 
 std::string RemoteFiles::claim_key(std::uint64_t what) const {
@@ -53,16 +61,22 @@ bool RemoteFiles::say_claims(std::string& why) {
     }
     for (const std::uint64_t what : due) {
         Redis::Reply reply;
-        if (redis_->call({"PEXPIRE", claim_key(what), kClaimMs}, reply)) continue;
-        lose(redis_->why(), why);
-        return false;
+        if (!redis_->call({"EVAL", kExtendOwn, "1", claim_key(what), me_, kClaimMs}, reply)) {
+            lose(redis_->why(), why);
+            return false;
+        }
+        if (reply.is_error) note_fault(place_ + ": " + reply.text);
+        if (reply.is_error || reply.number != 0) continue;
+        const std::lock_guard lock(found_mutex_);
+        const auto found = claims_.find(what);
+        if (found != claims_.end()) found->second.state = Claim::kOthers;
     }
     return true;
 }
 
 // What became of those that are asked for or over; told by tell_claims, behind what other servers
 // have written until then.
-RemoteFiles::Claims RemoteFiles::ask_claims() {
+RemoteFiles::Claims RemoteFiles::ask_claims(std::string& why) {
     Claims claims;
     {
         const std::lock_guard lock(found_mutex_);
@@ -75,11 +89,10 @@ RemoteFiles::Claims RemoteFiles::ask_claims() {
         const bool ends = claiming.over && claiming.state == Claim::kOurs;
         bool answered = true;
         if (ends)
-            answered = redis_->call({"UNLINK", key}, reply);
+            answered = redis_->call({"EVAL", kUnlinkOwn, "1", key, me_}, reply);
         else if (!claiming.over)
             answered = redis_->call({"SET", key, me_, "NX", "PX", kClaimMs}, reply);
         if (!answered) {
-            std::string why;
             lose(redis_->why(), why);
             return {};
         }

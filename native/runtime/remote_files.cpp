@@ -147,7 +147,7 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
             why = place_ + ": " + reply.text;
             return FileFault::kRefused;
         }
-        if (!say_claims(why)) return FileFault::kRefused;
+        if (!look_between_pieces(why)) return FileFault::kRefused;
     }
     if (bytes_per_ms_.load() == 0) took(static_cast<std::int64_t>(size), since);
     // Before it is announced, so that it is not found.
@@ -206,7 +206,7 @@ FileFault RemoteFiles::load(FileId id, SavedCells& cells, std::vector<SavedCells
             forget();
             return fault;
         }
-        if (!say_claims(why)) {
+        if (!look_between_pieces(why)) {
             forget();
             return FileFault::kRefused;
         }
@@ -240,17 +240,28 @@ void RemoteFiles::erase(FileId id) {
 
 void RemoteFiles::look_around() {
     std::string why;
-    if (!connected() || !say_claims(why)) return;
-    const Claims claims = ask_claims();
-    if (redis_) read_log();
-    tell_claims(claims);
+    if (connected()) look(why);
 }
 
-void RemoteFiles::read_log() {
+// false: the connection is lost.
+bool RemoteFiles::look(std::string& why) {
+    if (!say_claims(why)) return false;
+    const Claims claims = ask_claims(why);
+    if (redis_) read_log(why);
+    tell_claims(claims);
+    looked_ = Clock::now();
+    return redis_ != nullptr;
+}
+
+// Prompts wait for the answers.
+bool RemoteFiles::look_between_pieces(std::string& why) {
+    return Clock::now() - looked_ < kLogEvery || look(why);
+}
+
+void RemoteFiles::read_log(std::string& why) {
     bool news = false;
     while (!stopped().load()) {
         Redis::Reply reply;
-        std::string why;
         if (!redis_->call({"XREAD", "COUNT", kLogAtOnce, "STREAMS", key("log"), seen_}, reply)) {
             lose(redis_->why(), why);
             break;

@@ -55,11 +55,13 @@ class RemoteFiles final : public QueuedFiles {
                    std::string& why) override;
     void erase(FileId id) override;
     void look_around() override;
+    bool look(std::string& why);
+    bool look_between_pieces(std::string& why);
 
     bool connected();
     FileFault lose(const std::string& what, std::string& why);
     bool keep_log(std::string& why);
-    void read_log();
+    void read_log(std::string& why);
     void take_in(const std::string& name, const std::string& head);
     static std::string hex(std::uint64_t number);
     std::string key(const std::string& name) const { return prefix_ + name; }
@@ -68,7 +70,7 @@ class RemoteFiles final : public QueuedFiles {
     // remote_claims.cpp
     std::string claim_key(std::uint64_t what) const;
     bool say_claims(std::string& why);
-    Claims ask_claims();
+    Claims ask_claims(std::string& why);
     void tell_claims(const Claims& claims);
 
     const RedisAddress address_;
@@ -79,6 +81,7 @@ class RemoteFiles final : public QueuedFiles {
     std::unique_ptr<Redis> redis_;
     std::chrono::steady_clock::time_point next_try_ = {};
     std::chrono::milliseconds pause_;
+    std::chrono::steady_clock::time_point looked_ = {};
     std::string seen_ = "0";  // of the stream
     std::map<FileId, Known> known_;
     std::set<std::string> names_;  // of known_

@@ -69,7 +69,10 @@ function showPass(name, { seconds, rows, recomputed, requests, moved }, alone) {
 }
 
 const start = (name, redis) =>
-  startReplica(name, redis === null ? positionals : [...positionals, `--cache-remote=${redis.url}`]);
+  startReplica(
+    name,
+    redis === null ? positionals : [...positionals, `--cache-remote=${redis.url}`],
+  );
 const proxies = values.proxies.split(",").filter((kind) => findProxy(kind) !== null);
 
 /** Three replicas behind the proxy; they have all stopped when it resolves. */

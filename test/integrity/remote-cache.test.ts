@@ -63,10 +63,13 @@ const knows = (engine: Engine, files: number): Promise<void> =>
   eventually(() => expect(engine.stats().diskFiles).toBe(files));
 
 /** An engine computes the conversation and ends, which writes it. @returns its tokens */
-async function left(options: Partial<EngineOptions> = {}): Promise<number[]> {
+async function left(
+  options: Partial<EngineOptions> = {},
+  what: ArrayLike<number> = prompt,
+): Promise<number[]> {
   const first = await load(options);
   await eventually(() => expect(redis.calls.get("XREAD")).toBeGreaterThan(0));
-  const tokens = await run(first, prompt);
+  const tokens = await run(first, what);
   await first.close();
   engines.length = 0;
   expect(redis.log).toHaveLength(1);
@@ -232,6 +235,39 @@ it("an engine that dies with a claim is not waited for", async () => {
   redis.values.delete(redis.claimed[0]!);
   expect([await waits]).toEqual(await alone({}, [12]));
   expect(second.stats().prefilledTokens).toBe(shared.length + 20);
+});
+
+it("a claim that has become another engine's is not given back for it", async () => {
+  const [first] = await three();
+  redis.takesClaims = true;
+  await askedOf(first!, 11);
+  await eventually(() => expect(redis.calls.get("EVAL")).toBeGreaterThan(0));
+  expect(claims().map((key) => String(redis.values.get(key)))).toEqual(["another"]);
+});
+
+it("others are asked between the pieces of a sequence that is being read", async () => {
+  const options = { parallel: 2, contextSize: 2560 };
+  const tokens = await left(options, words(1, 1800));
+  expect(redis.values.size).toBe(2);
+  const second = await load(options);
+  await knows(second, 1);
+  const reads: (() => void)[] = [];
+  redis.delay = async (command) => {
+    if (command === "GETEX") await new Promise<void>((resolve) => reads.push(resolve));
+  };
+  const fetched = run(second, [...tokens, ...words(2, 20)]);
+  await eventually(() => expect(reads).toHaveLength(1));
+  const computed = askedOf(second, 11);
+  // They are asked ten times a second at most.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  expect(redis.claimed).toEqual([]);
+  reads[0]!();
+  await eventually(() => expect(reads).toHaveLength(2));
+  expect(redis.claimed).toHaveLength(1);
+  redis.delay = () => Promise.resolve();
+  reads[1]!();
+  await Promise.all([fetched, computed]);
+  await eventually(() => expect(claims()).toEqual([]));
 });
 
 it("a server that goes away while a prompt waits for another engine: it is computed", async () => {

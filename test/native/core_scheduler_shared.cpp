@@ -21,8 +21,8 @@ struct Place {
     };
     std::vector<File> files;
     std::map<std::uint64_t, const void*> claims;  // and who has them
-    bool reachable = true, has_room = true;
-    int writes = 0;
+    bool reachable = true, answers = true, has_room = true;
+    int writes = 0, asked = 0;
 };
 
 class SharedFiles final : public SequenceFiles {
@@ -31,8 +31,9 @@ class SharedFiles final : public SequenceFiles {
 
     Claim claim(std::uint64_t what) override {
         if (!place_.reachable) return Claim::kNobody;
-        if (asked_.insert(what).second) return Claim::kAsked;
-        const auto [claim, is_new] = place_.claims.try_emplace(what, this);
+        if (asked_.insert(what).second) ++place_.asked;
+        const auto claim = place_.claims.find(what);
+        if (claim == place_.claims.end()) return Claim::kAsked;
         return claim->second == this ? Claim::kOurs : Claim::kOthers;
     }
     void give_back(std::uint64_t what) override {
@@ -41,6 +42,9 @@ class SharedFiles final : public SequenceFiles {
         asked_.erase(what);
     }
     std::vector<FoundFile> take_found() override {
+        // Until it is given back, whether anybody waits for it or not.
+        for (const std::uint64_t what : asked_)
+            if (place_.answers) place_.claims.try_emplace(what, this);
         std::vector<FoundFile> found;
         for (; known_ < place_.files.size(); ++known_) {
             const Place::File& file = place_.files[known_];
@@ -83,10 +87,10 @@ struct Server {
     SharedFiles files;
     World world;
 
-    explicit Server(Place& place)
+    explicit Server(Place& place, std::int32_t rows = 64)
         : files(place),
-          world(streams(4), {.parallel = 4, .step_token_budget = 64, .disk_limit = 1 << 30},
-                &files) {}
+          world(streams(4, 512, rows),
+                {.parallel = 4, .step_token_budget = rows, .disk_limit = 1 << 30}, &files) {}
     SequenceId ask(const std::vector<Token>& prompt, std::int32_t shared = kShared, Salt salt = 0) {
         return world.submit(
             {.prompt = prompt, .limits = {.max_tokens = 8}, .shared = shared, .salt = salt});
@@ -219,6 +223,118 @@ TEST(where_nobody_can_be_asked_or_nothing_written_all_is_computed) {
     one.check(third);
     CHECK(place.claims.empty());
     CHECK_EQ(place.writes, 0);
+}
+
+TEST(a_claim_is_given_back_when_another_prompt_has_computed_what_it_is_for) {
+    Place place;
+    Server one(place, 512);
+    const SequenceId first = one.ask(prompt_of(2)), second = one.ask(prompt_of(3), 0);
+    one.step(1);
+    CHECK_EQ(place.asked, 1);
+    CHECK_EQ(one.prefilled(), kShared + 20);
+    one.step(30);
+    one.check(first);
+    one.check(second);
+    CHECK_EQ(one.prefilled(), kShared + 2 * 20);
+    CHECK(place.claims.empty());
+}
+
+TEST(an_answer_is_waited_for_a_moment) {
+    Place place;
+    place.answers = false;
+    Server one(place);
+    const SequenceId first = one.ask(prompt_of(2));
+    one.step(3);
+    one.world.now += 299;
+    one.step(3);
+    CHECK_EQ(one.prefilled(), 0);
+    one.world.now += 1;
+    one.step(30);
+    one.check(first);
+    // Others may have been answered meanwhile, and wait for it.
+    CHECK_EQ(place.writes, 1);
+    place.answers = true;
+    one.step(3);
+    CHECK(place.claims.empty());
+}
+
+TEST(what_is_computed_soon_is_not_waited_for_long) {
+    for (const auto& [row_ms, patience] : {std::pair{1, 2'200}, std::pair{1'000, 10'000}}) {
+        Place place;
+        Server one(place), two(place);
+        two.ask(words(9, 64), 0);
+        two.step(1);
+        two.world.scheduler.took(64.0 * row_ms);
+        two.step(20);
+        const std::int64_t before = two.prefilled();
+        one.ask(prompt_of(2));
+        one.step(3);
+        const SequenceId second = two.ask(prompt_of(3));
+        two.step(3);
+        two.world.now += patience - 1;
+        two.step(3);
+        CHECK_EQ(two.prefilled(), before);
+        two.world.now += 1;
+        two.step(30);
+        two.check(second);
+    }
+}
+
+TEST(nothing_is_claimed_before_there_is_a_slot) {
+    Place place;
+    Server one(place);
+    std::vector<SequenceId> held;
+    for (std::uint32_t user = 2; user < 5; ++user) {
+        held.push_back(one.ask(words(user, 20), 0));
+        one.world.scheduler.pause(held.back());
+    }
+    one.step(5);
+    one.world.submit(words(5, 20), 200);
+    one.step(5);
+    const SequenceId waits = one.ask(prompt_of(6));
+    one.step(20);
+    CHECK(one.world.outcomes[waits].places.back().wait == WaitReason::kSlot);
+    CHECK_EQ(place.asked, 0);
+    one.world.scheduler.cancel(held.front(), 0);
+    one.step(30);
+    one.check(waits);
+    CHECK_EQ(place.asked, 1);
+    CHECK(place.claims.empty());
+}
+
+TEST(a_step_shares_no_more_when_it_has_moved_much) {
+    struct HeavyBackend : FakeBackend {
+        using FakeBackend::FakeBackend;
+        std::size_t saved_size(SlotId) override { return kMovedInAStep; }
+    };
+    Place place;
+    SharedFiles files(place);
+    HeavyBackend backend(streams(4, 512, 300));
+    Scheduler scheduler({.parallel = 4, .step_token_budget = 300, .disk_limit = 1 << 30}, backend,
+                        nullptr, &files);
+    // Both have computed in the same step what they share.
+    for (const auto& [id, shared] : {std::pair{1, 340}, std::pair{2, 260}})
+        scheduler.submit({.id = static_cast<SequenceId>(id),
+                          .prompt = words(static_cast<std::uint32_t>(id), shared + 20u),
+                          .limits = {.max_tokens = 8},
+                          .shared = shared});
+    const auto step = [&] {
+        scheduler.step(0);
+        return scheduler.take_events().steps;
+    };
+    while (scheduler.stats().prefilled_tokens < 340 + 260)
+        step();
+    CHECK_EQ(place.writes, 0);
+    CHECK_EQ(step().back().prefill_rows, 20);
+    CHECK_EQ(place.writes, 1);
+    step();
+    CHECK_EQ(place.writes, 2);
+    for (int i = 0; i < 30; ++i)
+        step();
+    CHECK_EQ(scheduler.stats().prefilled_tokens, 340 + 260 + 2 * 20);
+    CHECK(place.claims.empty());
+    CHECK(place.files[0].head.tokens == words(1, 340));
+    CHECK(place.files[1].head.tokens == words(2, 260));
 }
 
 TEST(a_short_beginning_is_computed_at_once) {

@@ -12,6 +12,10 @@ export class FakeRedis {
   readonly claimed: string[] = [];
   /** Somebody else has every claim. */
   holdsClaims = false;
+  /** Each claim expires when it was told, and somebody else has it then. */
+  takesClaims = false;
+  /** What a command waits for before it is answered. */
+  delay: (command: string) => Promise<void> = () => Promise.resolve();
   password = "";
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -20,19 +24,21 @@ export class FakeRedis {
   constructor() {
     this.#server = createServer((socket) => {
       this.#sockets.add(socket);
-      socket.on("error", () => {});
       socket.on("close", () => this.#sockets.delete(socket));
-      let received = Buffer.alloc(0);
-      socket.on("data", (data) => {
-        received = Buffer.concat([received, data]);
-        for (;;) {
-          const read = readCommand(received);
-          if (read === null) return;
-          received = received.subarray(read.end);
-          socket.write(this.#answer(read.words));
-        }
-      });
+      this.#serve(socket).catch(() => {});
     });
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    let received = Buffer.alloc(0);
+    for await (const data of socket) {
+      received = Buffer.concat([received, data as Buffer]);
+      for (let read = readCommand(received); read !== null; read = readCommand(received)) {
+        received = received.subarray(read.end);
+        await this.delay(String(read.words[0]));
+        socket.write(this.#answer(read.words));
+      }
+    }
   }
 
   /** Milliseconds of what was told to expire, by key. */
@@ -64,8 +70,16 @@ export class FakeRedis {
       case "SET":
         this.claimed.push(args[0]!);
         if (this.holdsClaims || this.values.has(args[0]!)) return bulk(undefined);
-        this.values.set(args[0]!, words[2]!);
+        this.values.set(args[0]!, this.takesClaims ? Buffer.from("another") : words[2]!);
         return ok;
+      // The two scripts that change a claim if it has this value.
+      case "EVAL": {
+        const [script, , key, value, ms] = args as [string, string, string, string, string];
+        if (String(this.values.get(key)) !== value) return Buffer.from(":0\r\n");
+        if (script.includes("UNLINK")) this.values.delete(key);
+        else this.expiries.set(key, Number(ms));
+        return Buffer.from(":1\r\n");
+      }
       case "PSETEX":
         this.values.set(args[0]!, words[3]!);
         return ok;
