@@ -212,6 +212,7 @@ bool Scheduler::awaits_others(Sequence& sequence, std::int32_t have, Millisecond
 
 void Scheduler::drop_claim(Sequence& sequence) {
     retention_.give_back(std::exchange(sequence.claim, 0));
+    sequence.asks_since = -1;
 }
 
 // A place is free and every slot is taken. What is held may wait for this very sequence (a tool

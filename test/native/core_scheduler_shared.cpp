@@ -258,6 +258,27 @@ TEST(an_answer_is_waited_for_a_moment) {
     CHECK(place.claims.empty());
 }
 
+TEST(who_asks_anew_waits_anew_for_the_answer) {
+    Place place;
+    place.answers = false;
+    Server one(place);
+    const SequenceId first = one.ask(prompt_of(2));
+    one.step(1);
+    // The first one waits behind it meanwhile, and asks nobody.
+    const SequenceId other = one.world.submit({.prompt = prompt_of(3), .retain = false});
+    one.step(2);
+    CHECK(one.world.outcomes[first].places.back().wait == WaitReason::kPrefix);
+    one.world.now += 400;
+    one.world.scheduler.cancel(other, one.world.now);
+    const std::int64_t before = one.prefilled();
+    one.step(2);
+    CHECK_EQ(one.prefilled(), before);
+    place.answers = true;
+    one.step(30);
+    one.check(first);
+    CHECK(place.claims.empty());
+}
+
 TEST(what_is_computed_soon_is_not_waited_for_long) {
     for (const auto& [row_ms, patience] : {std::pair{1, 2'200}, std::pair{1'000, 10'000}}) {
         Place place;
