@@ -1,6 +1,6 @@
 /** From options and a file to the addon's engine. */
 
-import { FermataError } from "../errors.ts";
+import { FermataError, invalidOption } from "../errors.ts";
 import { addonPath, loadAddon } from "../native/addon.ts";
 import type { NativeAddon, NativeBatch, NativeEngine } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
@@ -46,6 +46,8 @@ export async function loadNative(
 
 /** What would be loaded, without loading it. @throws FermataError, as loading it would */
 export async function fitModel(options: EngineOptions, signal?: AbortSignal): Promise<Fit> {
+  if (typeof options.modelPath !== "string" || options.modelPath === "")
+    throw invalidOption("modelPath must be the path of a GGUF file.", "modelPath");
   const checked = checkGguf(options.modelPath);
   if (checked.readsOnly) throw readsOnly(options.modelPath, checked.ranks);
   const addon = loadAddon();

@@ -126,6 +126,11 @@ describe("options", () => {
     await expect(load).rejects.toMatchObject({ code: "invalid_option", param: "contextSize" });
   });
 
+  it("without the path of a model", async () => {
+    const load = Engine.load({} as Parameters<typeof Engine.load>[0]);
+    await expect(load).rejects.toMatchObject({ code: "invalid_option", param: "modelPath" });
+  });
+
   it("that do not fit together", async () => {
     const load = loadTestEngine({ cacheTypeV: "q8_0", flashAttention: "off" });
     await expect(load).rejects.toMatchObject({ code: "invalid_option", param: "cacheTypeV" });
