@@ -172,8 +172,8 @@ void Scheduler::set_marks(Sequence& sequence, std::int32_t branch) {
 }
 
 // Who would have to be computed for the most part waits for what runs rather than take the cells of
-// one that is likely to come back, but not long: twice what these cells would take to compute.
-// Then it goes, and the next one in the queue begins to wait.
+// one that is likely to come back, but not long: twice what these cells would take to compute, and
+// kPatience at most. Then it goes, and the next one in the queue begins to wait.
 bool Scheduler::yields(Sequence& sequence, const Promise& promise, Milliseconds now) {
     constexpr double kPatienceForCells = 2.0;
     if (places_taken() == 0 || sequence.admitted || 2 * promise.resident >= sequence.size())
@@ -182,7 +182,9 @@ bool Scheduler::yields(Sequence& sequence, const Promise& promise, Milliseconds 
     const double others_ms = prefill_budget_.row_ms() * retention_.rows_that_others_lose(promise);
     if (others_ms <= 0.0) return false;
     if (sequence.yields_since < 0) sequence.yields_since = now;
-    one_yields_ = static_cast<double>(now - sequence.yields_since) < kPatienceForCells * others_ms;
+    const double patience_ms =
+        std::min(kPatienceForCells * others_ms, static_cast<double>(kPatience));
+    one_yields_ = static_cast<double>(now - sequence.yields_since) < patience_ms;
     return one_yields_;
 }
 

@@ -191,6 +191,7 @@ void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
     sequence.state = SequenceState::kHeld;
     sequence.held_resident = sequence.resident_ever;
     sequence.extendable = true;
+    sequence.shares_at = 0;
     sequence.pause_requested = false;
     sequence.forced.clear();
     retention_.forget_planned(sequence.slot);
