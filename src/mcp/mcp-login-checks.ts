@@ -6,8 +6,8 @@ import { plainText } from "./mcp-text.ts";
 
 /**
  * RFC 8414 wants the issuer to be the address that the metadata is fetched from. Some are called otherwise (Entra for
- * several tenants). Where the name is another, all that is asked must be at the address itself: else one server could
- * show another's login page and get its code.
+ * several tenants, others by a name below the address). Where the name is another, all that is asked must be at the
+ * address itself or below its name: else one server could show another's login page and get its code.
  * @returns why it is not to be trusted, or that what is sent to it could be read on the way. Null: it is
  */
 export function distrustOf(
@@ -39,11 +39,17 @@ export function distrustOf(
       : `${problem}, and "issuer" in "oauth" of the MCP configuration is another`;
   if (isSameIssuer(issuer, address.href)) return null;
   const stray = endpoints.find(
-    ([, endpoint]) => endpoint !== undefined && new URL(endpoint).origin !== address.origin,
+    ([, endpoint]) => endpoint !== undefined && !isAtOrBelow(new URL(endpoint), address),
   );
   if (stray === undefined) return null;
   const remedy = `If that is right, add "issuer": "${name}" to "oauth" of the MCP configuration`;
   return `${problem}, and its ${stray[0]} is elsewhere. ${remedy}`;
+}
+
+/** Names below a host's own are given by whoever has the host. */
+function isAtOrBelow({ origin, protocol, hostname }: URL, address: URL): boolean {
+  if (origin === address.origin) return true;
+  return protocol === "https:" && hostname.endsWith(`.${address.hostname}`);
 }
 
 export function readable(what: string, address: string | URL): string {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { McpCredentials } from "../../../src/mcp/mcp-credentials.ts";
 import { McpHost } from "../../../src/mcp/mcp-host.ts";
-import { isPrivate } from "../../../src/mcp/mcp-login-checks.ts";
+import { distrustOf, isPrivate } from "../../../src/mcp/mcp-login-checks.ts";
 import { login } from "../../../src/mcp/mcp-login.ts";
 import type { McpOAuth } from "../../../src/mcp/mcp-settings.ts";
 import { type LoginServer, startLoginServer } from "../../support/login-server.ts";
@@ -161,4 +161,27 @@ describe("a login", () => {
     await logIn();
     expect(server.seen.token).toHaveLength(1);
   });
+});
+
+test.each([
+  ["https://cf.mcp.example.com/token", null],
+  ["https://mcp.example.com/token", null],
+  ["https://example.com/token", /its token endpoint is elsewhere/],
+  ["https://evil-mcp.example.com/token", /its token endpoint is elsewhere/],
+  ["https://mcp.example.com.evil.org/token", /its token endpoint is elsewhere/],
+])("a server of another name may have its tokens below its address: %s", (token, expected) => {
+  const problem = distrustOf(
+    { id: "hub", url: "https://mcp.example.com/v1" },
+    {
+      authorizationServerUrl: "https://mcp.example.com/",
+      authorizationServerMetadata: {
+        issuer: "https://cf.mcp.example.com",
+        authorization_endpoint: "https://mcp.example.com/authorize",
+        token_endpoint: token,
+        response_types_supported: ["code"],
+      },
+    },
+  );
+  if (expected === null) expect(problem).toBeNull();
+  else expect(problem).toMatch(expected);
 });
