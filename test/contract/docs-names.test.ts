@@ -30,6 +30,7 @@ const foreignOptions = new Set([
   "--help",
   "--part",
   "--project",
+  "--remote",
   "--rounds",
   "--fetch-tools",
   "--gpus",
