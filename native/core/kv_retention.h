@@ -118,9 +118,9 @@ class KvRetention {
     // The leased or retained slot that alone has a beginning of the prompt, and would lose it to
     // others: no slot is free, and RAM has no room for it. Looks only.
     Stake at_stake(std::span<const Token> prompt, Salt salt = 0) const;
-    // Rows that another sequence, which is likely to come back soon, would have to compute again if
-    // the prompt of this lookup took a slot. 0: it takes one from nobody, or memory or files have
-    // them, or who would lose them came never back or is long overdue.
+    // Rows that another sequence would have to compute again if the prompt of this lookup took a
+    // slot. 0: no other sequence loses any; RAM or files keep them; or that sequence is not likely
+    // to come back soon.
     std::int32_t rows_that_others_lose(const Promise& promise) const;
     // Prompts wait for what is in these slots: it is evicted after all else, until the next call.
     void await(const SlotSet& awaited);
