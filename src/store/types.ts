@@ -266,8 +266,11 @@ export interface SharedStore {
   openQuestions(owner: string): Promise<unknown[]>;
   /** Null: no process has asked it. */
   questionState(owner: string, callId: string): Promise<QuestionState | null>;
-  /** Hands something to the process that has what it is about, or takes it over soon. Resolves to its answer; null: nobody took it. */
-  deliver(about: string, body: unknown): Promise<unknown>;
+  /**
+   * Hands something to the process that has what it is about, or takes it over soon, while somebody may.
+   * @returns its answer; null: nobody took it
+   */
+  deliver(about: string, body: unknown, mayBeTaken: () => Promise<boolean>): Promise<unknown>;
   onDelivery(listener: DeliveryListener): void;
   /** Calls the listener when a process has left something: `takeInterrupted` and `takeHolds` give it. */
   onLeft(listener: () => void): void;

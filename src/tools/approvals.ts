@@ -133,7 +133,12 @@ export class Approvals {
       .map(pendingOf);
   }
 
-  /** Such a call waits here, or was decided here. */
+  /** An earlier process was told the decision, and this one goes on with it: a decision that is sent again comes too late. */
+  recall(owner: string, callId: string): void {
+    this.#remember({ owner, callId });
+  }
+
+  /** Such a call waits here, or its decision is known here. */
   knows(owner: string, callId: string): boolean {
     return this.#waiting.get(callId)?.owner === owner || this.#decided.get(callId) === owner;
   }
@@ -191,7 +196,7 @@ export class Approvals {
     }
   }
 
-  #remember({ callId, owner }: ApprovalRequest): void {
+  #remember({ callId, owner }: Pick<ApprovalRequest, "callId" | "owner">): void {
     remember(this.#decided, callId, owner);
   }
 }

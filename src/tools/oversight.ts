@@ -63,7 +63,7 @@ export interface ToolOversight {
   /** Whose request it is. */
   owner: string;
   /** Null: nobody can be asked, so that what must be approved is not run. */
-  approvals: Pick<Approvals, "ask" | "timeoutMs"> | null;
+  approvals: Pick<Approvals, "ask" | "recall" | "timeoutMs"> | null;
   audit: Pick<CallAudit, "started" | "ended"> | null;
   /** Undefined: what runs ends with the process. */
   journal?: CallJournal | undefined;

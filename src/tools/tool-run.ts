@@ -48,8 +48,9 @@ export async function runTool(
   tools: readonly Tool[],
   options: ToolRunOptions,
 ): Promise<ToolRun> {
-  const { audit = null, owner = "", journal } = options.oversight ?? {};
+  const { audit = null, owner = "", approvals, journal } = options.oversight ?? {};
   const known = journal?.known(call.id);
+  if (known?.at === "decided" || known?.at === "ended") approvals?.recall(owner, call.id);
   if (known?.at === "ended") return known.run;
   const checked = await check(call, tools, options);
   const server = findTool(call, tools)?.server ?? unknownServer;

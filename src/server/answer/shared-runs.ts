@@ -51,15 +51,15 @@ type Handed =
   | { refused: { code: ErrorCode; message: string; param: string | null } };
 
 /**
- * Gives what a client sent to the process that has what it is about, or takes that over.
+ * Gives what a client sent to the process that has what it is about, or takes that over, while it is open.
  * @returns what that process made of it; null: no process has it @throws as there
  */
 export async function handOver(
   about: string,
   body: unknown,
-  shared: SharedStore,
+  { shared, isOpen }: { shared: SharedStore; isOpen(): Promise<boolean> },
 ): Promise<{ value: unknown } | null> {
-  const answer = (await shared.deliver(about, body)) as Handed | null;
+  const answer = (await shared.deliver(about, body, isOpen)) as Handed | null;
   if (answer === null || "value" in answer) return answer;
   const { code, message, param } = answer.refused;
   throw new FermataError(code, message, { param: param ?? undefined });

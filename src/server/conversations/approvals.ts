@@ -1,6 +1,6 @@
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import type { SharedStore } from "../../store/types.ts";
+import type { QuestionState, SharedStore } from "../../store/types.ts";
 import {
   alreadyDecided,
   type Approvals,
@@ -91,10 +91,15 @@ async function decide(
 ): Promise<void> {
   const { owner, callId, said } = decided;
   if (shared !== null && !approvals.knows(owner, callId)) {
-    const state = await shared.questionState(owner, callId);
+    const stateNow = (): Promise<QuestionState | null> => shared.questionState(owner, callId);
+    const isOpen = async (): Promise<boolean> => {
+      const state = await stateNow();
+      return state === "open" || state === "left";
+    };
+    if ((await isOpen()) && (await handOver(callId, decided, { shared, isOpen })) !== null) return;
+    const state = await stateNow();
     if (state === "closed") throw alreadyDecided(callId);
-    if (state !== null && (await handOver(callId, decided, shared)) !== null) return;
-    if ((await shared.questionState(owner, callId)) === "open") throw silent(callId);
+    if (state === "open") throw silent(callId);
   }
   await approvals.decide(owner, callId, said);
 }

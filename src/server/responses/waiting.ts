@@ -64,9 +64,11 @@ export class WaitingResponses {
 
   /** Null: no process is at work on it. */
   async #handOver(id: string, sent: Sent): Promise<{ value: unknown } | null> {
-    if (!this.#store?.shared) return null;
-    const found = await this.#store.responses.find(sent.owner, id);
-    return found && isAtWork(found.body) ? await handOver(id, sent, this.#store.shared) : null;
+    const { responses, shared } = this.#store ?? {};
+    if (!shared) return null;
+    const found = await responses!.find(sent.owner, id);
+    if (found === null || !isAtWork(found.body)) return null;
+    return await handOver(id, sent, { shared, isOpen: () => shared.isAtWork(id) });
   }
 
   /**

@@ -9,6 +9,8 @@ import { channels } from "./session.ts";
 
 /** Within this time another process has taken over from one that is gone. */
 const patienceMs = 15_000;
+/** Who took it at the last moment answers within this time. */
+const answerMs = 2000;
 /** What tells of a delivery and of its answer is a hint: who missed it is told again, or looks. */
 const lookMs = 1000;
 
@@ -28,15 +30,20 @@ export class Deliveries {
     this.#listeners.push(listener);
   }
 
-  /** @returns the answer; null: nobody took it in time */
-  async deliver(about: string, body: unknown): Promise<unknown> {
+  /** @returns the answer; null: nobody took it in time, or may any more */
+  async deliver(
+    about: string,
+    body: unknown,
+    mayBeTaken: () => Promise<boolean>,
+  ): Promise<unknown> {
     const id = randomUUID();
     await this.#on.run(sql`INSERT INTO fermata.deliveries (id, about, body)
       VALUES (${id}, ${about}, ${JSON.stringify(body)}) ON CONFLICT (id) DO NOTHING`);
-    const until = performance.now() + patienceMs;
+    let until = performance.now() + patienceMs;
     let answer: string | null | undefined = null;
     while (typeof answer !== "string" && performance.now() < until) {
       const change = this.#change(id);
+      if (!(await mayBeTaken())) until = Math.min(until, performance.now() + answerMs);
       await this.#on.run(sql`SELECT pg_notify(${channels.deliveries}, ${id})`);
       await change;
       [answer] = await this.#on.column<string | null>(sql`SELECT answer FROM fermata.deliveries

@@ -76,8 +76,12 @@ export class PostgresShared implements SharedStore {
     return state ?? null;
   }
 
-  async deliver(about: string, body: unknown): Promise<unknown> {
-    return await this.#deliveries.deliver(about, body);
+  async deliver(
+    about: string,
+    body: unknown,
+    mayBeTaken: () => Promise<boolean>,
+  ): Promise<unknown> {
+    return await this.#deliveries.deliver(about, body, mayBeTaken);
   }
 
   onDelivery(listener: DeliveryListener): void {

@@ -78,3 +78,24 @@ test.skipIf(!storeKinds.includes("postgres"))(
     }
   },
 );
+
+test.skipIf(!storeKinds.includes("postgres"))(
+  "nobody waits for a taker of what is over, and who took it at the last moment still answers",
+  async () => {
+    const world = await storeWorld("postgres");
+    const [here, there] = [await world.open(), await world.open()];
+    let looks = 0;
+    const isOver = async (): Promise<boolean> => (looks++, false);
+    there.shared!.onDelivery((about) => (about === "taken" ? Promise.resolve("done") : null));
+    try {
+      expect(await here.shared!.deliver("taken", {}, isOver)).toBe("done");
+      looks = 0;
+      expect(await here.shared!.deliver("left", {}, isOver)).toBeNull();
+      // One a second: of what may be taken there are fifteen.
+      expect(looks).toBeLessThan(6);
+    } finally {
+      for (const store of [here, there]) await store.close();
+      await world.remove();
+    }
+  },
+);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { Approvals } from "../../../src/tools/approvals.ts";
 import { CallAudit } from "../../../src/tools/call-audit.ts";
-import type { ApprovalState, ToolOversight } from "../../../src/tools/oversight.ts";
+import type { ApprovalState, CallState, ToolOversight } from "../../../src/tools/oversight.ts";
 import { runTool } from "../../../src/tools/tool-run.ts";
 import type { Tool, ToolCallContext } from "../../../src/tools/types.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -50,6 +50,25 @@ test("a call whose consent comes after the time for all tools does not begin", a
   expect([outcome, ran - before]).toEqual(["timeout", 0]);
   expect(content).toContain("the limit of 5 seconds for the tools of one answer is reached");
 });
+
+test.each(["decided", "ended"] as const)(
+  "a decision that an earlier process was told comes too late here: %s",
+  async (at) => {
+    const approvals = new Approvals();
+    const states = {
+      decided: { at: "decided", decision: { approved: true, content: {} } },
+      ended: { at: "ended", run: { outcome: "ok", content: "done", isError: false } },
+    } as const;
+    const journal = { known: () => states[at] as CallState, note: async () => {} };
+    expect((await run({ approvals, journal })).ran).toBe(at === "decided" ? 1 : 0);
+    expect(() => approvals.decide("me", call.id, { decision: "approve" })).toThrow(
+      expect.objectContaining({ code: "already_decided" }),
+    );
+    expect(() => approvals.decide("other", call.id, { decision: "approve" })).toThrow(
+      expect.objectContaining({ code: "not_found" }),
+    );
+  },
+);
 
 /** A call that is asked for and then approved, while its decision is being kept. */
 async function keeping(signal = never) {
