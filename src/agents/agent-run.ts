@@ -1,5 +1,6 @@
 /** One run of an agent, for a request or for an agent above it: what it may use and what it has used. */
 
+import type { ChatRequest } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
 import type { Sink } from "../tools/event-stream.ts";
 import { ToolLoop, type ToolLoopOptions } from "../tools/tool-loop.ts";
@@ -82,22 +83,38 @@ export class AgentRun implements DelegatingRun {
     const { owner, client, cacheSalt, sampling, watch } = request;
     this.#shared = { owner, client, cacheSalt, seed: sampling.seed, watch, loop: shared };
     const { rounds, calls } = this.agent.limits;
-    const seconds = this.#seconds;
-    const maxSeconds = Math.min(options.maxSeconds ?? Infinity, seconds * toolShare);
+    const maxSeconds = Math.min(options.maxSeconds ?? Infinity, this.#seconds * toolShare);
     this.#toolsEndAt = performance.now() + maxSeconds * 1000;
-    const late = new AbortController();
-    const stop = (): void => late.abort(new DOMException("The run is over.", "TimeoutError"));
-    const timer = setTimeout(stop, Math.ceil(seconds * 1000)).unref();
-    const { signal } = request;
-    const ended = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
     const loop = {
       ...options,
       maxRounds: rounds ?? options.maxRounds,
       maxCalls: Math.min(calls, maxCalls ?? Infinity),
       maxSeconds,
     };
+    await this.#inTime(request.signal, sink, (signal, timed) =>
+      new ToolLoop(this.chat, { ...request, signal }, tools, loop).run(timed),
+    );
+  }
+
+  /** One generation, its calls left to the caller. What time or tokens cut ends with reason `length`. */
+  async generate(request: ChatRequest, sink: Sink<RunEvent>): Promise<void> {
+    await this.#inTime(request.signal, sink, async (signal, timed) => {
+      for await (const event of this.chat.generate({ ...request, signal })) await timed(event);
+    });
+  }
+
+  async #inTime(
+    signal: AbortSignal | undefined,
+    sink: Sink<RunEvent>,
+    run: (signal: AbortSignal, sink: Sink<RunEvent>) => Promise<void>,
+  ): Promise<void> {
+    const seconds = this.#seconds;
+    const late = new AbortController();
+    const stop = (): void => late.abort(new DOMException("The run is over.", "TimeoutError"));
+    const timer = setTimeout(stop, Math.ceil(seconds * 1000)).unref();
+    const ended = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
     try {
-      await new ToolLoop(this.chat, { ...request, signal: ended }, tools, loop).run((event) => {
+      await run(ended, (event) => {
         if (event.type !== "finish") return sink(event);
         const isLate =
           event.reason === "cancelled" && late.signal.aborted && signal?.aborted !== true;

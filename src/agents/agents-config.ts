@@ -119,7 +119,7 @@ interface ParseContext {
 function parseAgent(name: string, entry: ConfigReader, context: ParseContext): AgentConfig {
   if (!legalName.test(name))
     throw entry.fails(
-      "has an illegal name: use up to 64 letters, digits, dots, dashes and underscores",
+      "has an illegal name: use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first",
     );
   entry.knows(agentKeys);
   const { names, supervisor, shared } = context;

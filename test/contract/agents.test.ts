@@ -162,6 +162,19 @@ test("a client's tools take the place of the agent's", async () => {
   expect([none?.toolMode, none?.messages[0]?.content]).toEqual(["none", "You plan."]);
 });
 
+test.each([
+  ["without tools", {}],
+  ["with the client's tools", { tools: [{ type: "function", function: { name: "get_weather" } }] }],
+])("seconds of an agent %s cut its answer", async (_name, fields) => {
+  const brief = { description: "Brief", limits: { seconds: 1 } };
+  const { app, chat } = agentWorld({ ...config.agents, brief });
+  chat.script = [{ type: "content", text: "Slow" }, { hang: true }];
+  const response = await post(app, { ...question, ...fields, model: "brief" });
+  expect(response.json().choices).toMatchObject([
+    { message: { content: "Slow" }, finish_reason: "length" },
+  ]);
+});
+
 test("the supervisor delegates within one stream; the client sees its answer alone", async () => {
   const world = agentWorld();
   scriptDelegation(world);

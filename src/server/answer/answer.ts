@@ -223,6 +223,7 @@ async function startEvents(
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
     const request = { ...conversation, tools, toolMode: mode.kind, logger: log };
+    if (target.run !== null) return await target.run.generate(request, sink);
     for await (const event of target.chat.generate(request)) await sink(event);
     return;
   }
