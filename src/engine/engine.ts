@@ -180,7 +180,7 @@ export class Engine {
     generation.waitFor({ submit, leave: () => this.#queue.remove(generation) });
     try {
       if (this.#queue.add(client, generation)) generation.submit();
-      else if (this.#queue.size + this.#queue.enteredCount > this.#maxQueue) throw queueFull();
+      else if (this.#queue.isOver(client, this.#maxQueue)) throw queueFull();
       else generation.wait("turn");
     } catch (thrown) {
       const error = thrown instanceof FermataError ? thrown : fromThrown(thrown);

@@ -48,6 +48,17 @@ export class FairQueue<Item> {
     return mayEnter;
   }
 
+  /**
+   * More than `most` requests are in both queues, and the client has more than an equal share of these places. So one
+   * client's requests leave no other's without a place.
+   */
+  isOver(client: string, most: number): boolean {
+    if (this.size + this.enteredCount <= most) return false;
+    const requests = this.#clients.get(client);
+    const count = requests === undefined ? 0 : requests.entered.size + requests.waiting.size;
+    return count > most / this.#clients.size;
+  }
+
   /** Nothing enters any more. @returns those that waited here */
   clear(): Item[] {
     const all = [...this.#clients.values()].flatMap(({ waiting }) => [...waiting]);

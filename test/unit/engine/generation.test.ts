@@ -247,6 +247,15 @@ describe("requests of several owners", () => {
     expect(native.submits).toHaveLength(9);
   });
 
+  it("are not refused for what others sent, up to an equal share of the queue", () => {
+    const { generate } = setUp();
+    const refused = () => expect.objectContaining({ code: "queue_full" });
+    for (let count = 0; count < 20; count++) generate(undefined, "many");
+    for (let count = 0; count < 10; count++) generate(undefined, "other");
+    for (const owner of ["many", "other"])
+      expect(() => generate(undefined, owner)).toThrow(refused());
+  });
+
   it("fail when the addon refuses them later, and the next one enters", async () => {
     const { native, engine, publish, generate } = setUp();
     const asked = Array.from({ length: 10 }, () => generate());
