@@ -19,7 +19,7 @@ export function addonPath(): string {
 }
 
 /** A clone has the means to build it; an installed package has not. */
-const canBuild = existsSync(fileURLToPath(new URL("scripts/setup.mjs", packageRoot)));
+export const canBuild = existsSync(fileURLToPath(new URL("scripts/setup.mjs", packageRoot)));
 const remedy = canBuild
   ? "Build it: `node scripts/setup.mjs`."
   : `No addon is installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;

@@ -3,11 +3,8 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { openTemplate } from "../../chat/prompt/prompt.ts";
-import { missingDevice } from "../../engine/missing-device.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
-import { addonPath, loadAddon } from "../../native/addon.ts";
-import type { NativeAddon, NativeBackend, NativeDevice } from "../../native/addon-types.ts";
 import { needsKey, withAccess } from "../access.ts";
 import { type ChatText, chatText } from "../banner.ts";
 import { configLayers } from "../config.ts";
@@ -19,6 +16,7 @@ import { packageVersion, storePath } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
+import { type Build, examineBuild } from "./examine-build.ts";
 import { examineFiles, type Finding, findingOf } from "./examine-files.ts";
 import { measureFit, type ModelFit } from "./model-fit.ts";
 import { isPostgresAddress } from "../../store/postgres/address.ts";
@@ -34,16 +32,6 @@ export interface Diagnosis {
   largestParameters: number;
   settings: Setting[];
   findings: Finding[];
-}
-
-export interface Build {
-  addon: string;
-  /** llama.cpp's own words. */
-  system: string;
-  backend: NativeBackend;
-  devices: NativeDevice[];
-  /** What it was compiled to use. */
-  features: string[];
 }
 
 interface Setting {
@@ -108,39 +96,6 @@ function examineAccess(config: ServeConfig, findings: Finding[]): void {
   } catch (error) {
     findings.push(findingOf(error, remedy));
   }
-}
-
-function examineBuild(machine: Machine, findings: Finding[]): Build | null {
-  let addon: NativeAddon;
-  try {
-    addon = loadAddon();
-  } catch (error) {
-    findings.push(findingOf(error, "npm run setup"));
-    return null;
-  }
-  const { systemInfo: system, backend } = addon;
-  const features = [...system.matchAll(/(\w+) = 1/g)].map((match) => match[1]!);
-  const unused = (machine.features ?? []).filter(
-    (name) => !features.includes(name) && name !== "SSE3",
-  );
-  const isNative = unused.every((name) => !/^(AVX|AMX|FMA|DOTPROD|SVE)/.test(name));
-  if (!isNative) {
-    findings.push({
-      level: "warning",
-      what: `the CPU has ${unused.join(", ")} and the build does not use it`,
-      remedy: "build on this machine, without FERMATA_PORTABLE: npm run setup",
-    });
-  }
-  const missing = missingDevice(addon);
-  if (missing !== null) findings.push({ level: "warning", ...missing });
-  if (machine.gpus.length > 0 && backend === "cpu") {
-    findings.push({
-      level: "warning",
-      what: `there is a GPU (${machine.gpus.join(", ")}), and the build only uses the CPU`,
-      remedy: "npm run setup -- --backend cuda (or metal, vulkan)",
-    });
-  }
-  return { addon: addonPath(), system, backend, devices: addon.devices(), features };
 }
 
 async function examineModel(

@@ -6,7 +6,8 @@ import { chatLine } from "../banner.ts";
 import { serveOptions } from "../options.ts";
 import { withCachedModel } from "../pull/pull.ts";
 import { bytesText } from "../progress.ts";
-import { type Build, type Diagnosis, examine } from "./examine.ts";
+import { type Diagnosis, examine } from "./examine.ts";
+import type { Build } from "./examine-build.ts";
 
 /** Resolves to 0 if serving would work, else to 1. @throws FermataError */
 export async function runDoctor(
