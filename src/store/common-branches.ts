@@ -1,6 +1,6 @@
 /** What both stores do to branched conversations with the same statements. */
 
-import { readTokens } from "./rows.ts";
+import { readable, readTokens } from "./rows.ts";
 import { type CommonStatements, type Query, sql } from "./sql.ts";
 import type {
   BranchedConversation,
@@ -33,6 +33,23 @@ interface RunRow {
   id: string;
   conversation_id: string;
   message_id: string;
+}
+
+interface EventRow {
+  number: number;
+  body: string;
+  tokens: string | null;
+}
+
+interface HoldRow {
+  request: string;
+  round: string;
+  resumes: number;
+}
+
+interface CallRow {
+  call_id: string;
+  state: string;
 }
 
 export class CommonBranches {
@@ -93,46 +110,28 @@ export class CommonBranches {
     return await this.#on.all<NumberedEvent>(sql`SELECT number, body FROM fermata.branched_events
       WHERE run_id = ${runId} AND number > ${after} ORDER BY number`);
   }
+}
 
-  /** Null: it was deleted meanwhile. */
-  protected async interrupted(runId: string): Promise<InterruptedRun | null> {
-    const row = await this.#on.get<RunRow & { owner: string }>(sql`SELECT started.id AS id,
-        conversation_id, message_id, owner
-      FROM fermata.branched_runs AS started
-      JOIN fermata.branched_conversations AS conversations ON conversations.id = conversation_id
-      WHERE started.id = ${runId}`);
-    const message = await this.#on
-      .get<MessageRow>(sql`SELECT id, parent_id, created_at, run_id, body
-      FROM fermata.branched_messages WHERE id = ${row?.message_id ?? null}`);
-    if (row === undefined || message === undefined) return null;
-    const events = await this.#allEvents(runId);
-    const hold = await this.#hold(runId);
-    return { ...runOf(row), owner: row.owner, message: messageOf(message), events, hold };
-  }
-
-  async #allEvents(runId: string): Promise<NumberedEvent[]> {
-    const rows = await this.#on.all<{ number: number; body: string; tokens: string | null }>(
-      sql`SELECT number, body, tokens FROM fermata.branched_events
-        WHERE run_id = ${runId} ORDER BY number`,
-    );
-    return rows.map(({ tokens, ...event }) => ({ ...event, tokens: readTokens(tokens) }));
-  }
-
-  async #hold(runId: string): Promise<RunHold | null> {
-    const row = await this.#on.get<{ request: string; round: string; resumes: number }>(
-      sql`SELECT request, round, resumes FROM fermata.branched_holds WHERE run_id = ${runId}`,
-    );
-    if (row === undefined) return null;
-    const calls = await this.#on.all<{ call_id: string; state: string }>(
-      sql`SELECT call_id, state FROM fermata.held_calls WHERE holder = ${runId}`,
-    );
-    return {
-      request: JSON.parse(row.request),
-      round: JSON.parse(row.round),
-      calls: Object.fromEntries(calls.map(({ call_id: id, state }) => [id, JSON.parse(state)])),
-      resumes: row.resumes,
-    };
-  }
+/** The statements that read an interrupted run, each with its rows. */
+export function* reading(runId: string): Generator<Query<string>, InterruptedRun, unknown[]> {
+  const [run] = (yield sql`SELECT started.id AS id, conversation_id, message_id, owner
+    FROM fermata.branched_runs AS started
+    JOIN fermata.branched_conversations AS conversations ON conversations.id = conversation_id
+    WHERE started.id = ${runId}`) as (RunRow & { owner: string })[];
+  const events = (yield sql`SELECT number, body, tokens FROM fermata.branched_events
+    WHERE run_id = ${runId} ORDER BY number`) as EventRow[];
+  const [hold] = (yield sql`SELECT request, round, resumes FROM fermata.branched_holds
+    WHERE run_id = ${runId}`) as HoldRow[];
+  const calls = (yield sql`SELECT call_id, state FROM fermata.held_calls
+    WHERE holder = ${runId}`) as CallRow[];
+  const known = { ...runOf(run!), owner: run!.owner };
+  const goesOn = readable(() => ({
+    events: events.map(({ tokens, ...event }) => ({ ...event, tokens: readTokens(tokens) })),
+    hold: hold === undefined ? null : holdOf(hold, calls),
+  }));
+  // It ends with what was said.
+  const ends = { events: events.map(({ number, body }) => ({ number, body })), hold: null };
+  return { ...known, ...(goesOn ?? ends) };
 }
 
 /** The statements of `beginRun`. */
@@ -203,6 +202,15 @@ export function conversationOf(row: ConversationRow): BranchedConversation {
     updatedAt: row.updated_at,
     leafId: row.leaf_id,
     settings: JSON.parse(row.settings) as Record<string, unknown>,
+  };
+}
+
+function holdOf({ request, round, resumes }: HoldRow, calls: readonly CallRow[]): RunHold {
+  return {
+    request: JSON.parse(request),
+    round: JSON.parse(round),
+    calls: Object.fromEntries(calls.map(({ call_id: id, state }) => [id, JSON.parse(state)])),
+    resumes,
   };
 }
 

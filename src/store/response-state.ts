@@ -1,5 +1,6 @@
 /** What becomes of a response whose process is gone, in every store. */
 
+import { readable } from "./rows.ts";
 import type { StoredItem } from "./types.ts";
 
 const interrupted = {
@@ -11,10 +12,11 @@ export function isAtWork({ status }: Record<string, unknown>): boolean {
   return status === "queued" || status === "in_progress";
 }
 
-/** @param body JSON text */
-export function failedBody(body: string): Record<string, unknown> {
-  const response = JSON.parse(body) as Record<string, unknown>;
-  return { ...response, status: "failed", error: interrupted };
+/** Of JSON text; any other text stays as it is. */
+export function failedBody(body: string): string {
+  const response = readable(() => JSON.parse(body) as Record<string, unknown>);
+  if (response === undefined) return body;
+  return JSON.stringify({ ...response, status: "failed", error: interrupted });
 }
 
 /** A call that waited for its output keeps its status. The next turn closes it. */

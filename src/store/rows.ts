@@ -13,9 +13,9 @@ export interface ResponseRow {
   body: string;
 }
 
-/** With JSON texts. */
+/** With JSON texts; `body` is the response's. */
 export type ResponseHoldRow = Omit<ResponseHold, "request" | "round"> &
-  Record<"request" | "round", string>;
+  Record<"request" | "round" | "body", string>;
 
 export function storedResponse(row: ResponseRow): StoredResponse & { run: string | null } {
   return {
@@ -36,8 +36,25 @@ export function itemsOfParts(
   return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
 }
 
-export function responseHoldOf({ request, round, ...row }: ResponseHoldRow): ResponseHold {
-  return { ...row, request: JSON.parse(request), round: JSON.parse(round) };
+/** @param items of the response. Undefined: some of it is no JSON. */
+export function responseHoldOf(
+  { request, round, body, ...row }: ResponseHoldRow,
+  items: readonly string[],
+): ResponseHold | undefined {
+  return readable(() => {
+    for (const text of [body, ...items]) JSON.parse(text);
+    return { ...row, request: JSON.parse(request), round: JSON.parse(round) };
+  });
+}
+
+/** Undefined: a row has a text that is no JSON. The database can be read; the other rows count. */
+export function readable<Read>(read: () => Read): Read | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }
 
 /** The tokens of an event as a column. */

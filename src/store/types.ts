@@ -179,9 +179,8 @@ export interface RunHold {
 /** A run whose process is gone, and how far it came. */
 export interface InterruptedRun extends BranchedRun {
   owner: string;
-  message: BranchedMessage;
   events: NumberedEvent[];
-  /** Null: an earlier Fermata began it, and none of its rounds was held. */
+  /** Null: it cannot be read, or an earlier Fermata began the run and none of its rounds was held. */
   hold: RunHold | null;
 }
 

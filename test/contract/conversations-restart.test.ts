@@ -344,3 +344,30 @@ test("what ends the process each time is given up after three times", async () =
   expect(message).toMatchObject({ status: "failed", error: { code: "request_quarantined" } });
   expect(served.world.chat.requests).toEqual([]);
 });
+
+test("a run whose hold cannot be read ends with what was said, and the others go on", async () => {
+  const tools = [tool("save", { approval: "always" })];
+  await restart(tools);
+  const broken = await run(save);
+  await asked();
+  const other = await run({ ...save, id: "call_9" });
+  await eventually(async () => {
+    expect((await send("GET", "/api/approvals")).body.approvals).toHaveLength(2);
+  });
+  const alsoBroken = await run({ ...save, id: "call_10" });
+  await eventually(async () => {
+    expect((await send("GET", "/api/approvals")).body.approvals).toHaveLength(3);
+  });
+  await served.query(`UPDATE branched_holds SET round = '{' WHERE run_id = '${broken.runId}'`);
+  await served.query(`UPDATE branched_events SET tokens = '[1', body = '{"message":'
+    WHERE run_id = '${alsoBroken.runId}' AND number = 2`);
+  await restart(tools);
+  const { message } = await ended(broken.id, broken.runId);
+  expect(message).toMatchObject({ status: "failed", message: "Let me see." });
+  const { body } = await send("GET", `/api/conversations/${alsoBroken.id}`);
+  expect(body.messages.at(-1)).toMatchObject({ status: "failed" });
+  expect(await asked()).toMatchObject({ call_id: "call_9" });
+  expect((await decide("approve", "call_9")).status).toBe(200);
+  expect((await ended(other.id, other.runId)).message).toMatchObject({ status: "complete" });
+  expect(ran).toEqual(["save"]);
+});

@@ -249,3 +249,27 @@ test("where one cannot be read after the restart, the others go on", async () =>
   expect((await answer(unread, "call_1", "a b")).status).toBe(200);
   expect(await ended(unread)).toMatchObject({ status: "completed" });
 });
+
+test("a response that cannot be read any more fails, and the others go on", async () => {
+  const round = await waiting(request, call);
+  const item = await waiting(request, call);
+  const body = await waiting(request, call);
+  const other = await waiting(request, call);
+  await served.query(`UPDATE response_holds SET round = '{' WHERE response_id = '${round}'`);
+  await served.query(`UPDATE items SET body = '{' WHERE key IN
+    (SELECT item FROM response_items WHERE response_id = '${item}' AND part = 2)`);
+  await served.query(`UPDATE responses SET body = '{' WHERE id = '${body}'`);
+  await restart();
+  expect((await send("GET", `/v1/responses/${round}`)).body).toMatchObject({ status: "failed" });
+  for (const damaged of [item, body])
+    expect((await send("GET", `/v1/responses/${damaged}`)).status).toBe(500);
+  expect((await send("DELETE", `/v1/responses/${item}`)).status).toBe(200);
+  const left = `SELECT run FROM responses WHERE run IS NOT NULL`;
+  expect(await served.query(left)).toHaveLength(1);
+  expect(await served.query("SELECT response_id FROM response_holds")).toEqual([
+    { response_id: other },
+  ]);
+  served.world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  expect((await answer(other, "call_1", "a b")).status).toBe(200);
+  expect(await ended(other)).toMatchObject({ status: "completed" });
+});

@@ -1,8 +1,8 @@
 /** Runs that an earlier process left: what can go on goes on, and the rest ends. */
 
-import { applyEvent } from "../../client/conversation-state.ts";
+import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import type { FermataError } from "../../errors.ts";
-import type { BranchStore, InterruptedRun } from "../../store/types.ts";
+import type { BranchStore, InterruptedRun, NumberedEvent } from "../../store/types.ts";
 import { interrupted } from "../answer/written-round.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { interruptedEnd } from "./calls.ts";
@@ -74,16 +74,25 @@ export class InterruptedRuns {
   }
 
   /** With its output so far. */
-  async #fail({ id, message, events }: InterruptedRun, failure: FermataError): Promise<void> {
-    const state = stateOf(events);
+  async #fail({ id, messageId, events }: InterruptedRun, failure: FermataError): Promise<void> {
+    const state = readableState(events);
     const last = interruptedEnd(state, endOfFailure(failure));
     const number = (events.at(-1)?.number ?? 0) + 1;
     const body = answerBody(
       applyEvent(state, last),
       state.message === "" ? [] : [{ role: "assistant", content: state.message }],
     );
-    await this.#store.endRun(id, { id: message.id, body }, [
-      { number, body: JSON.stringify(last) },
-    ]);
+    await this.#store.endRun(id, { id: messageId, body }, [{ number, body: JSON.stringify(last) }]);
   }
+}
+
+/** As far as the events can be read. */
+function readableState(events: readonly NumberedEvent[]): ConversationState {
+  let state = emptyState;
+  try {
+    for (const event of events) state = stateOf([event], state);
+  } catch {
+    // What follows an event that is damaged has no place.
+  }
+  return state;
 }

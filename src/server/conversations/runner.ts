@@ -203,14 +203,14 @@ export class Runner {
 
   #goOnFrom(
     resumption: Resumption,
-    { owner, events, message, ...run }: InterruptedRun,
+    { id, owner, conversationId, messageId, events }: InterruptedRun,
     context: RunnerContext,
   ): void {
     const store = this.#store;
     const { request, round, written, isWritten } = resumption;
-    const held = new HeldRounds(store, run.id, request, resumption);
+    const held = new HeldRounds(store, id, request, resumption);
     const count = async (): Promise<void> => {
-      if (!isWritten) await store.countResume(run.id);
+      if (!isWritten) await store.countResume(id);
     };
     const target = resolveTarget(request.model, context, (chat) =>
       round === null ? chat : new HeldChat(chat, { ...round, written }, count),
@@ -219,7 +219,7 @@ export class Runner {
     const { signal } = controller;
     const live = new ConversationRun(
       owner,
-      { id: run.id, conversationId: run.conversationId, messageId: message.id },
+      { id, conversationId, messageId },
       { store, abort: controller, earlier: events },
     );
     const { state } = resumption;
@@ -227,7 +227,7 @@ export class Runner {
       await context.services.tools?.missing?.();
       const mode = modeOf(request.tools, target.tools);
       const { asksPerson } = context.config;
-      const answer = { ...context.answer, id: run.id };
+      const answer = { ...context.answer, id };
       const running = { ...context, answer, target, asksPerson, isWatched: true, journal: held };
       const begun = round === null ? { written } : {};
       const conversation = { ...request.chat, ...begun, signal, owner, onTokens: held.drawn.draw };
@@ -244,7 +244,7 @@ export class Runner {
       earlier,
       isHeld: round !== null,
       onLeft: async () => {
-        if (isWritten) await store.countResume(run.id, -1);
+        if (isWritten) await store.countResume(id, -1);
       },
     };
     const following = follow(live, work, { ...context, startedAt }, course).finally(endWork);

@@ -7,6 +7,7 @@ import {
   conversationOf,
   ending,
   holding,
+  reading,
 } from "../common-branches.ts";
 import { writtenTokens } from "../rows.ts";
 import { sql } from "../sql.ts";
@@ -123,23 +124,22 @@ export class PostgresBranches extends CommonBranches implements BranchStore {
     if (!(await this.#host.forgetDead())) return [];
     // A run that this process still has open, since it was taken for dead, ends first.
     const { processId, claims } = this.#host;
-    const taken = await this.#database.inTransaction(
-      async (on) =>
-        await on.all<{ id: string; claim: number }>(sql`UPDATE fermata.branched_runs
-          SET process = ${processId}, claim = claim + 1
-          WHERE id IN (SELECT id FROM fermata.branched_runs WHERE process IS NOT NULL
-            AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process)
-            AND NOT id = ANY(${claims.ids})
-            FOR NO KEY UPDATE SKIP LOCKED LIMIT ${maxTaken})
-          RETURNING id, claim`),
-    );
-    const runs: InterruptedRun[] = [];
-    for (const { id, claim } of taken) {
-      claims.set(id, claim);
-      const run = await this.interrupted(id);
-      if (run !== null) runs.push(run);
-    }
-    return runs;
+    // Read in the same transaction: what cannot be read now is left to the next look.
+    let taken: { run: InterruptedRun; claim: number }[] = [];
+    await this.#database.inTransaction(async (on) => {
+      const rows = await on.all<{ id: string; claim: number }>(sql`UPDATE fermata.branched_runs
+        SET process = ${processId}, claim = claim + 1
+        WHERE id IN (SELECT id FROM fermata.branched_runs WHERE process IS NOT NULL
+          AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process)
+          AND NOT id = ANY(${claims.ids})
+          FOR NO KEY UPDATE SKIP LOCKED LIMIT ${maxTaken})
+        RETURNING id, claim`);
+      const read: typeof taken = [];
+      for (const { id, claim } of rows) read.push({ run: await readOn(on, id), claim });
+      taken = read;
+    });
+    for (const { run, claim } of taken) claims.set(run.id, claim);
+    return taken.map(({ run }) => run);
   }
 
   /** Until the transaction ends nobody else takes it. */
@@ -149,4 +149,11 @@ export class PostgresBranches extends CommonBranches implements BranchStore {
       WHERE id = ${runId} AND process = ${processId} AND claim = ${claims.of(runId)} FOR UPDATE`);
     return found !== undefined;
   }
+}
+
+async function readOn(on: Statements, runId: string): Promise<InterruptedRun> {
+  const work = reading(runId);
+  let step = work.next();
+  while (step.done !== true) step = work.next(await on.all(step.value));
+  return step.value;
 }

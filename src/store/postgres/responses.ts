@@ -1,9 +1,10 @@
 /** Responses, their items, events and holds. */
 
-import { CommonResponses, itemsOf } from "../common-responses.ts";
+import { CommonResponses } from "../common-responses.ts";
 import { failedBody, incomplete, isAtWork } from "../response-state.ts";
 import {
   parts,
+  readable,
   type ResponseHoldRow,
   responseHoldOf,
   type ResponseRow,
@@ -117,21 +118,35 @@ export class PostgresResponses extends CommonResponses implements ResponseStore 
   /** Those that are nobody's. Another process that looks at the same time takes others. */
   async takeHolds(): Promise<ResponseHold[]> {
     if (!(await this.#host.forgetDead())) return [];
-    const taken = await this.#database.inTransaction(
-      async (on) =>
-        await on.all<{ id: string; claim: number }>(sql`UPDATE fermata.responses
-          SET run = ${this.#host.processId}, claim = claim + 1
-          WHERE id IN (SELECT id FROM fermata.responses JOIN fermata.response_holds ON id = response_id
-            WHERE run IS NULL AND NOT id = ANY(${this.#host.claims.ids})
-            FOR NO KEY UPDATE OF responses SKIP LOCKED)
-          RETURNING id, claim`),
-    );
-    for (const { id, claim } of taken) this.#host.claims.set(id, claim);
-    const rows = await this.#database
-      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline, resumes
-      FROM fermata.response_holds JOIN fermata.responses ON id = response_id
-      WHERE id = ANY(${taken.map(({ id }) => id)}) ORDER BY row`);
-    return rows.map(responseHoldOf);
+    // Read before it is this process's: what cannot be read now is left to the next look.
+    let taken: { hold: ResponseHold; claim: number }[] = [];
+    await this.#database.inTransaction(async (on) => {
+      const rows = await on.all<ResponseHoldRow & { claim: number }>(sql`SELECT owner, id, request,
+          round, next, deadline, resumes, body, claim
+        FROM fermata.response_holds JOIN fermata.responses ON id = response_id
+        WHERE run IS NULL AND NOT id = ANY(${this.#host.claims.ids})
+        ORDER BY row FOR NO KEY UPDATE OF responses SKIP LOCKED`);
+      const read: typeof taken = [];
+      for (const { claim, ...row } of rows) {
+        const hold = await this.#take(on, row);
+        if (hold !== undefined) read.push({ hold, claim: claim + 1 });
+      }
+      taken = read;
+    });
+    for (const { hold, claim } of taken) this.#host.claims.set(hold.id, claim);
+    return taken.map(({ hold }) => hold);
+  }
+
+  /** Undefined: it cannot be read, and has failed. */
+  async #take(on: Statements, row: ResponseHoldRow): Promise<ResponseHold | undefined> {
+    const items = await on.column<string>(sql`SELECT items.body FROM fermata.response_items
+      JOIN fermata.items ON items.key = item WHERE response_id = ${row.id}`);
+    const hold = responseHoldOf(row, items);
+    if (hold === undefined) await failResponse(on, row);
+    else
+      await on.run(sql`UPDATE fermata.responses
+        SET run = ${this.#host.processId}, claim = claim + 1 WHERE id = ${row.id}`);
+    return hold;
   }
 
   /** Nothing, where the response was deleted while it was generated, or is another process's. */
@@ -165,7 +180,9 @@ export class PostgresResponses extends CommonResponses implements ResponseStore 
         SET body = ${JSON.stringify(body)}, run = ${run}
         WHERE owner = ${owner} AND id = ${id} AND (run IS NULL OR run = ${this.#host.processId})
           AND claim = coalesce(nullif(${claim}::integer, 0), claim)`);
-      if (changes > 0) await writeOutput(on, { owner, id }, run === null, output);
+      if (changes === 0) return;
+      if (run === null) await deleteHold(on, id);
+      await writeOutput(on, { owner, id }, output);
     });
     if (run === null) this.#host.claims.endSoon(id);
   }
@@ -201,22 +218,34 @@ export async function failResponsesOf(on: Statements, process: string): Promise<
   await leaveHolds(on, process);
   const rows = await on.all<{ owner: string; id: string; body: string }>(sql`SELECT owner, id, body
     FROM fermata.responses WHERE run = ${process} ORDER BY owner, row FOR UPDATE`);
-  for (const { owner, id, body } of rows) {
-    await lockItems(on, owner);
-    const output = (await itemsOf(on, owner, id))?.output ?? [];
-    await on.run(sql`UPDATE fermata.responses SET body = ${JSON.stringify(failedBody(body))},
-      run = NULL, claim = claim + 1 WHERE id = ${id}`);
-    await writeOutput(on, { owner, id }, true, output.map(incomplete));
-  }
+  for (const row of rows) await failResponse(on, row);
+}
+
+/** What cannot be read of it stays as it is. */
+async function failResponse(
+  on: Statements,
+  { owner, id, body }: { owner: string; id: string; body: string },
+): Promise<void> {
+  await lockItems(on, owner);
+  await on.run(sql`UPDATE fermata.responses SET body = ${failedBody(body)}, run = NULL,
+    claim = claim + 1 WHERE id = ${id}`);
+  await deleteHold(on, id);
+  const bodies = await on.column<string>(sql`SELECT items.body FROM fermata.response_items
+    JOIN fermata.items ON items.key = item
+    WHERE response_id = ${id} AND part = ${parts.output} ORDER BY position`);
+  const output = readable(() => bodies.map((text) => JSON.parse(text) as StoredItem));
+  if (output !== undefined) await writeOutput(on, { owner, id }, output.map(incomplete));
+}
+
+async function deleteHold(on: Statements, id: string): Promise<void> {
+  await on.run(sql`DELETE FROM fermata.response_holds WHERE response_id = ${id}`);
 }
 
 async function writeOutput(
   on: Statements,
   { owner, id }: { owner: string; id: string },
-  hasEnded: boolean,
   output: readonly StoredItem[],
 ): Promise<void> {
-  if (hasEnded) await on.run(sql`DELETE FROM fermata.response_holds WHERE response_id = ${id}`);
   await on.run(sql`DELETE FROM fermata.response_items WHERE response_id = ${id} AND part = 2`);
   if (output.length > 0) await insertItems(on, id, parts.output, await putItems(on, owner, output));
 }

@@ -7,6 +7,7 @@ import {
   conversationOf,
   ending,
   holding,
+  reading,
 } from "../common-branches.ts";
 import { writtenTokens } from "../rows.ts";
 import { sql } from "../sql.ts";
@@ -104,13 +105,19 @@ export class SqliteBranches extends CommonBranches implements BranchStore {
   }
 
   async takeInterrupted(): Promise<InterruptedRun[]> {
-    const taken = this.#database.inTransaction(() => {
+    return this.#database.inTransaction(() => {
       this.#host.forgetDead();
-      return this.#database.column<string>(sql`UPDATE branched_runs
+      const taken = this.#database.column<string>(sql`UPDATE branched_runs
         SET process = ${this.#host.processId}
         WHERE process IS NOT NULL AND process NOT IN (SELECT id FROM runs) RETURNING id`);
+      return taken.map((id) => this.#read(id));
     });
-    const runs = await Promise.all(taken.map((id) => this.interrupted(id)));
-    return runs.filter((run) => run !== null);
+  }
+
+  #read(runId: string): InterruptedRun {
+    const work = reading(runId);
+    let step = work.next();
+    while (step.done !== true) step = work.next(this.#database.all(step.value));
+    return step.value;
   }
 }

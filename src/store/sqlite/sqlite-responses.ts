@@ -4,6 +4,7 @@ import { CommonResponses } from "../common-responses.ts";
 import { failedBody, incomplete, isAtWork } from "../response-state.ts";
 import {
   parts,
+  readable,
   type ResponseHoldRow,
   responseHoldOf,
   type ResponseRow,
@@ -95,14 +96,23 @@ export class SqliteResponses extends CommonResponses implements ResponseStore {
     return this.#database.inTransaction(() => {
       this.#host.forgetDead();
       const rows = this.#database
-        .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline, resumes
+        .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline, resumes, body
          FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`);
-      for (const { id } of rows)
-        this.#database.run(
-          sql`UPDATE responses SET run = ${this.#host.processId} WHERE id = ${id}`,
-        );
-      return rows.map(responseHoldOf);
+      return rows.flatMap((row) => this.#take(row) ?? []);
     });
+  }
+
+  /** Undefined: it cannot be read, and has failed. Within a transaction. */
+  #take(row: ResponseHoldRow): ResponseHold | undefined {
+    const items = this.#database.column<string>(sql`SELECT items.body FROM response_items
+      JOIN items ON items.key = item WHERE response_id = ${row.id}`);
+    const hold = responseHoldOf(row, items);
+    if (hold === undefined) this.#fail(row);
+    else
+      this.#database.run(
+        sql`UPDATE responses SET run = ${this.#host.processId} WHERE id = ${row.id}`,
+      );
+    return hold;
   }
 
   async addEvent(
@@ -131,7 +141,16 @@ export class SqliteResponses extends CommonResponses implements ResponseStore {
       id: string;
       body: string;
     }>(sql`SELECT owner, id, body FROM responses WHERE run = ${run}`))
-      this.#write(row.owner, row.id, failedBody(row.body), this.#outputOf(row.id).map(incomplete));
+      this.#fail(row);
+  }
+
+  /** What cannot be read of it stays as it is. Within a transaction. */
+  #fail({ owner, id, body }: { owner: string; id: string; body: string }): void {
+    this.#database.run(sql`UPDATE responses SET body = ${failedBody(body)}, run = NULL
+      WHERE id = ${id}`);
+    this.#database.run(sql`DELETE FROM response_holds WHERE response_id = ${id}`);
+    const output = readable(() => this.#outputOf(id).map(incomplete));
+    if (output !== undefined) this.#writeOutput(owner, id, output);
   }
 
   #outputOf(id: string): StoredItem[] {
@@ -181,6 +200,11 @@ export class SqliteResponses extends CommonResponses implements ResponseStore {
       WHERE owner = ${owner} AND id = ${id}`);
     if (changes === 0) return;
     if (run === null) this.#database.run(sql`DELETE FROM response_holds WHERE response_id = ${id}`);
+    this.#writeOutput(owner, id, output);
+  }
+
+  /** Within a transaction. */
+  #writeOutput(owner: string, id: string, output: readonly StoredItem[]): void {
     this.#database.run(sql`DELETE FROM response_items WHERE response_id = ${id} AND part = 2`);
     output.forEach((item, position) => {
       this.#database.run(sql`INSERT INTO response_items (response_id, part, position, item)

@@ -124,7 +124,6 @@ describe.each(storeKinds)("processes that share a store: %s", (kind) => {
         conversationId: "c",
         messageId: "ar",
         owner: "ann",
-        message: { id: "ar", body: { text: "ar" } },
         events: [{ number: 1, body: "one" }],
       },
     ]);
@@ -132,6 +131,19 @@ describe.each(storeKinds)("processes that share a store: %s", (kind) => {
     // It only stood still, and ends its run now: the run is no longer its own.
     await other.branches.endRun("r", { id: "ar", body: { text: "late" } }, []);
     expect((await file.branches.messages("ann", "c")).at(-1)!.body).toEqual({ text: "ar" });
+    await other.close();
+  });
+
+  test("runs that cannot be read now are left to the next look", async () => {
+    const other = await world.open();
+    await other.branches.createConversation("ann", conversation("c"));
+    for (const id of ["r1", "r2"]) await beginRun(other.branches, "c", id);
+    await world.die();
+    await world.query("ALTER TABLE branched_events RENAME TO away");
+    await expect(file.branches.takeInterrupted()).rejects.toThrow("branched_events");
+    await world.query("ALTER TABLE away RENAME TO branched_events");
+    const taken = await file.branches.takeInterrupted();
+    expect(taken.map(({ id }) => id).toSorted()).toEqual(["r1", "r2"]);
     await other.close();
   });
 
