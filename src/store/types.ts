@@ -227,7 +227,8 @@ export interface BranchStore {
   appendEvents(runId: string, events: readonly NumberedEvent[]): Promise<void>;
   /** The round replaces the one before it, with its calls. `request` is kept from the first time on. */
   setRunHold(runId: string, hold: Pick<RunHold, "request" | "round">): Promise<void>;
-  setHeldCall(runId: string, callId: string, state: unknown): Promise<void>;
+  /** False: nothing was written, because the run is another process's by now, or was deleted. */
+  setHeldCall(runId: string, callId: string, state: unknown): Promise<boolean>;
   /** @param by -1: the process ended as it should */
   countResume(runId: string, by?: 1 | -1): Promise<void>;
   /** The last events and what became of the message, all or nothing. Its hold is deleted. */
@@ -243,14 +244,19 @@ export interface BranchStore {
   takeInterrupted(): Promise<InterruptedRun[]>;
 }
 
-/** `left`: its process is gone. Whoever goes on with its run asks again. */
-export type QuestionState = "open" | "closed" | "left";
+/**
+ * The last that is known of a call's questions. `asker`: the process that asks. `left`: its process is gone. Whoever goes on with its
+ * run asks again.
+ */
+export type QuestionState = { at: "open"; asker: string } | { at: "decided" } | { at: "left" };
 
-/** Resolves to the answer. Null: what it is about is not here. */
+/** Resolves to the answer. Null, or undefined in the end: what it is about is not here. */
 export type DeliveryListener = (about: string, body: unknown) => Promise<unknown> | null;
 
 /** What processes that share a store know of each other's responses and runs. */
 export interface SharedStore {
+  /** Of this process among those that share the store. */
+  readonly processId: string;
   /** A process works on it: this one, another, or one that is gone and whose work nobody has taken yet. */
   isAtWork(id: string): Promise<boolean>;
   /** Calls the listener when something of it may be new. @returns what ends it */
@@ -260,10 +266,13 @@ export interface SharedStore {
   onCancel(listener: (id: string) => void): void;
   /** Shows the other processes a call of this one that waits for a person. */
   openQuestion(owner: string, callId: string, question: unknown): Promise<void>;
-  closeQuestion(callId: string): Promise<void>;
+  /** @param end `dropped`: nothing is known of it any more */
+  closeQuestion(callId: string, end: "decided" | "left" | "dropped"): Promise<void>;
+  /** What processes asked that are gone was decided. */
+  settleQuestion(owner: string, callId: string): Promise<void>;
   /** Those of the other processes, as they were shown; the oldest first. */
   openQuestions(owner: string): Promise<unknown[]>;
-  /** Null: no process has asked it. */
+  /** Null: no process has asked it, or it was dropped. */
   questionState(owner: string, callId: string): Promise<QuestionState | null>;
   /**
    * Hands something to the process that has what it is about, or takes it over soon, while somebody may.

@@ -50,11 +50,19 @@ export interface PersonDecision {
   askingId?: string | undefined;
 }
 
+/**
+ * What became of a question. `decided`: a person has answered it, or the time is over. `left`: its run goes on in another process,
+ * which asks again. `dropped`: it is not asked any more.
+ */
+export type QuestionEnd = "decided" | "left" | "dropped";
+
 /** Where other processes see what is asked here. */
 export interface ApprovalBoard {
   /** Resolves when they see it. */
   show(question: PendingApproval): Promise<void>;
-  remove(callId: string): Promise<void>;
+  remove(callId: string, end: QuestionEnd): Promise<void>;
+  /** What a process asked that is gone was decided. */
+  settle(owner: string, callId: string): Promise<void>;
 }
 
 interface Waiting extends ApprovalRequest {
@@ -66,8 +74,12 @@ interface Waiting extends ApprovalRequest {
 }
 
 const timedOut = { approved: false, by: "timeout" } as const;
+const stopped = { approved: false, by: "cancelled" } as const;
 
-/** Decided calls are remembered, so that a second answer can be told from one to nothing. */
+/**
+ * Calls that were decided here are remembered, so that a second answer can be told from one to nothing. One that was only
+ * stopped is not: another process may ask about it.
+ */
 const maxRemembered = 1000;
 
 export class Approvals {
@@ -92,7 +104,7 @@ export class Approvals {
     signal: AbortSignal,
     asked: () => void = () => {},
   ): Promise<Decision> {
-    if (signal.aborted) return { approved: false, by: "cancelled" };
+    if (signal.aborted) return stopped;
     const callId = this.#uniqueId(request.callId);
     this.counts.asked += 1;
     let settle = (_decision: Decision): void => {};
@@ -102,7 +114,7 @@ export class Approvals {
       // A decision that is being kept came in time.
       if (this.#waiting.has(callId)) settle(timedOut);
     };
-    const stop = (): void => settle({ approved: false, by: "cancelled" });
+    const stop = (): void => settle(stopped);
     const { askedAt = Date.now(), askingId = newAskingId() } = request;
     // Asked by an earlier process, maybe before the clock was set back: never longer than a new one.
     const waitedMs = Math.max(0, Date.now() - askedAt);
@@ -121,8 +133,9 @@ export class Approvals {
     signal.removeEventListener("abort", stop);
     this.#waiting.delete(callId);
     this.counts[decision.approved ? "approved" : "denied"] += 1;
-    this.#remember({ ...request, callId });
-    this.#board?.remove(callId).catch(() => {});
+    if (decision !== stopped) this.#remember({ ...request, callId });
+    const end = decision !== stopped ? "decided" : goesOn(signal) ? "left" : "dropped";
+    this.#board?.remove(callId, end).catch(() => {});
     return decision;
   }
 
@@ -136,11 +149,17 @@ export class Approvals {
   /** An earlier process was told the decision, and this one goes on with it: a decision that is sent again comes too late. */
   recall(owner: string, callId: string): void {
     this.#remember({ owner, callId });
+    this.#board?.settle(owner, callId).catch(() => {});
   }
 
-  /** Such a call waits here, or its decision is known here. */
-  knows(owner: string, callId: string): boolean {
-    return this.#waiting.get(callId)?.owner === owner || this.#decided.get(callId) === owner;
+  /** Such a call waits here. */
+  waits(owner: string, callId: string): boolean {
+    return this.#waiting.get(callId)?.owner === owner;
+  }
+
+  /** Such a call was decided here; another process may have asked about it since. */
+  hasDecided(owner: string, callId: string): boolean {
+    return this.#decided.get(callId) === owner;
   }
 
   /**
@@ -219,6 +238,11 @@ function askedAgain({ callId, mayHaveRun = false }: Waiting): FermataError {
 
 export function newAskingId(): string {
   return `asking_${randomBytes(12).toString("hex")}`;
+}
+
+/** Its process ends, or has lost it. */
+function goesOn({ reason }: AbortSignal): boolean {
+  return reason instanceof FermataError && reason.code === "engine_closed";
 }
 
 function pendingOf(waiting: Waiting): PendingApproval {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
@@ -17,14 +18,17 @@ const hang = [{ type: "content" as const, text: "Hel" }, { hang: true as const }
 describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
   let stored: StoreWorld;
   let ends: (() => Promise<void>)[] = [];
+  const asking = new Map<World, Approvals>();
   const stores = new Map<World, Awaited<ReturnType<StoreWorld["open"]>>>();
 
   async function serve(...tools: Tool[]): Promise<World> {
     const store = await stored.open();
-    const parts = { store, branches: store.branches, tools: provider(...tools) };
+    const approvals = new Approvals();
+    const parts = { store, branches: store.branches, tools: provider(...tools), approvals };
     const world = createWorld(parts as Parameters<typeof createWorld>[0]);
     await world.app.ready();
     stores.set(world, store);
+    asking.set(world, approvals);
     ends.push(async () => {
       await world.app.close();
       await store.close();
@@ -114,6 +118,94 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
       expect(answers.map(({ status }) => status)).toEqual(["completed", "completed"]);
       await eventually(() => expect(ran).toHaveLength(count));
     }
+  });
+
+  /** A run of the first server whose call waits for a person; from then on the second one goes on with it. */
+  async function takenRun() {
+    const ran: string[] = [];
+    const save = (where: string): Tool => {
+      const tool = countedTool([], "save", { approval: "always" });
+      return {
+        ...tool,
+        async call(...parts) {
+          ran.push(where);
+          return await tool.call(...parts);
+        },
+      };
+    };
+    const [here, there] = [await serve(save("here")), await serve(save("there"))];
+    here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
+    there.chat.script = [{ type: "content", text: "Saved." }, finish("stop")];
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+    await eventually(async () => {
+      expect((await send(here, "GET", "/api/approvals")).approvals).toHaveLength(1);
+    });
+    const [row] = await stored.query<{ process: string }>("SELECT process FROM branched_runs");
+    await stored.die();
+    const ended = (): Promise<void> =>
+      eventually(async () => {
+        const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+        expect(messages.at(-1)).toMatchObject({ status: "complete" });
+      });
+    await eventually(() => expect(asking.get(there)!.pending()).toHaveLength(1));
+    const decide = (world: World) =>
+      world.app.inject({
+        method: "POST",
+        url: "/api/approvals/call_1",
+        payload: { decision: "approve" },
+      });
+    return { here, there, ran, ended, decide, process: row!.process };
+  }
+
+  test("a server that stood still, and does not know yet that another one asks, takes no decision", async () => {
+    const { here, ran, ended, decide } = await takenRun();
+    expect(asking.get(here)!.pending()).toHaveLength(1);
+    const reply = await decide(here);
+    expect([reply.statusCode, reply.body]).toEqual([200, expect.anything()]);
+    await ended();
+    expect(ran).toEqual(["there"]);
+  });
+
+  test("a server that stood still, and knows it, hands a decision on", async () => {
+    const { here, there, ran, ended, decide, process } = await takenRun();
+    await stored.query(`DELETE FROM processes WHERE id = '${process}'`);
+    await eventually(() => expect(asking.get(here)!.pending()).toEqual([]));
+    for (const world of [here, there])
+      expect((await send(world, "GET", "/api/approvals")).approvals).toHaveLength(1);
+    expect((await decide(here)).statusCode).toBe(200);
+    await ended();
+    expect(ran).toEqual(["there"]);
+    for (const world of [here, there])
+      expect((await decide(world)).json()).toMatchObject({ error: { code: "already_decided" } });
+  });
+
+  test("what was decided here and is asked elsewhere since, is decided there", async () => {
+    const ran: string[] = [];
+    const save = (hangs: boolean): Tool => countedTool(ran, "save", { approval: "always", hangs });
+    const [here, there] = [await serve(save(true)), await serve(save(false))];
+    here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
+    there.chat.script = [{ type: "content", text: "Saved." }, finish("stop")];
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+    const decide = async (payload: object) =>
+      await here.app.inject({ method: "POST", url: "/api/approvals/call_1", payload });
+    await eventually(async () => {
+      expect((await decide({ decision: "approve" })).statusCode).toBe(200);
+    });
+    await eventually(() => expect(ran).toEqual(["save"]));
+    await stored.die();
+    const { asking_id: askingId } = await eventually(async () => {
+      const { approvals } = await send(here, "GET", "/api/approvals");
+      expect(approvals).toMatchObject([{ may_have_run: true }]);
+      return approvals[0];
+    });
+    expect((await decide({ decision: "approve", asking_id: askingId })).statusCode).toBe(200);
+    await eventually(async () => {
+      const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+      expect(messages.at(-1)).toMatchObject({ status: "complete" });
+    });
+    expect(ran).toEqual(["save", "save"]);
   });
 
   test("a decision is handed on when its taker dies, and does not answer what the next one asks", async () => {

@@ -76,10 +76,12 @@ export function takeHandedOver<Body>(
   });
 }
 
-async function outcomeOf(work: () => Promise<unknown>): Promise<Handed> {
+/** Undefined: another process goes on with what it is about, and answers. */
+async function outcomeOf(work: () => Promise<unknown>): Promise<Handed | undefined> {
   try {
     return { value: (await work()) ?? null };
   } catch (error) {
+    if (error === takenOver) return undefined;
     const { code, message, param } = toFermataError(error);
     return { refused: { code, message, param } };
   }

@@ -7,7 +7,7 @@ import {
   type PendingApproval,
   type PersonDecision,
 } from "../../tools/approvals.ts";
-import { handOver, takeHandedOver } from "../answer/shared-runs.ts";
+import { handOver, takeHandedOver, takenOver } from "../answer/shared-runs.ts";
 import { optional, readBody, required, type FieldTable } from "../body/field.ts";
 import { oneOf, record, text } from "../body/values.ts";
 import type { RouteContext } from "../context.ts";
@@ -71,37 +71,56 @@ interface Decided {
   owner: string;
   callId: string;
   said: PersonDecision;
+  /** The process that asks. Null: it is gone. Undefined: an earlier Fermata hands it over. */
+  asker?: string | null;
 }
 
 function share(approvals: Approvals, shared: SharedStore): void {
   approvals.showOn({
     show: (question) => shared.openQuestion(question.owner, question.callId, question),
-    remove: (callId) => shared.closeQuestion(callId),
+    remove: (callId, end) => shared.closeQuestion(callId, end),
+    settle: (owner, callId) => shared.settleQuestion(owner, callId),
   });
-  takeHandedOver(shared, (callId, { owner, said }: Decided) =>
-    approvals.knows(owner, callId) ? () => approvals.decide(owner, callId, said) : null,
-  );
+  takeHandedOver(shared, (callId, { owner, said, asker }: Decided) => {
+    // What was decided here may be asked by another process since.
+    const wasAskedHere = asker === undefined || asker === shared.processId;
+    const isHere =
+      approvals.waits(owner, callId) || (wasAskedHere && approvals.hasDecided(owner, callId));
+    return isHere ? () => approvals.decide(owner, callId, said) : null;
+  });
 }
 
 /** Here, or at the process that asks, or asks again what one asked that is gone. */
 async function decide(
   approvals: Approvals,
   shared: SharedStore | null,
-  decided: Decided,
+  { owner, callId, said }: Decided,
 ): Promise<void> {
-  const { owner, callId, said } = decided;
-  if (shared !== null && !approvals.knows(owner, callId)) {
-    const stateNow = (): Promise<QuestionState | null> => shared.questionState(owner, callId);
-    const isOpen = async (): Promise<boolean> => {
-      const state = await stateNow();
-      return state === "open" || state === "left";
-    };
-    if ((await isOpen()) && (await handOver(callId, decided, { shared, isOpen })) !== null) return;
-    const state = await stateNow();
-    if (state === "closed") throw alreadyDecided(callId);
-    if (state === "open") throw silent(callId);
+  const decideHere = (): Promise<void> => approvals.decide(owner, callId, said);
+  if (shared === null) return await decideHere();
+  if (approvals.waits(owner, callId) && (await isKept(decideHere))) return;
+  const stateNow = (): Promise<QuestionState | null> => shared.questionState(owner, callId);
+  const isOpen = async (): Promise<boolean> => ((await stateNow())?.at ?? "decided") !== "decided";
+  const state = await stateNow();
+  if (state?.at === "decided") throw alreadyDecided(callId);
+  const asker = state?.at === "open" ? state.asker : null;
+  const body = { owner, callId, said, asker };
+  if (state !== null && (await handOver(callId, body, { shared, isOpen })) !== null) return;
+  const last = await stateNow();
+  if (last?.at === "decided") throw alreadyDecided(callId);
+  if (last?.at === "open") throw silent(callId);
+  await decideHere();
+}
+
+/** False: this process was taken for dead, and another one asks. @throws as it */
+async function isKept(decideHere: () => Promise<void>): Promise<boolean> {
+  try {
+    await decideHere();
+    return true;
+  } catch (error) {
+    if (error === takenOver) return false;
+    throw error;
   }
-  await approvals.decide(owner, callId, said);
 }
 
 function silent(callId: string): FermataError {

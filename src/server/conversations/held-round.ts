@@ -10,6 +10,7 @@ import {
 import type { ConversationEvent } from "../../client/types.ts";
 import type { BranchStore, InterruptedRun, NumberedEvent, RunHold } from "../../store/types.ts";
 import type { CallJournal, CallState, HeldRound } from "../../tools/oversight.ts";
+import { takenOver } from "../answer/shared-runs.ts";
 import { checkGoingOn, DrawnTokens, interrupted } from "../answer/written-round.ts";
 import type { RunPlan } from "./run-plan.ts";
 
@@ -85,8 +86,8 @@ export class HeldRounds implements CallJournal {
   }
 
   async note(callId: string, state: CallState): Promise<void> {
-    if (this.#isHeld) await this.#store.setHeldCall(this.#runId, callId, state);
-    else this.#early.set(callId, state);
+    if (!this.#isHeld) this.#early.set(callId, state);
+    else if (!(await this.#store.setHeldCall(this.#runId, callId, state))) throw takenOver;
   }
 }
 

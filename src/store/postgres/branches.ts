@@ -95,13 +95,15 @@ export class PostgresBranches extends CommonBranches implements BranchStore {
     });
   }
 
-  async setHeldCall(runId: string, callId: string, state: unknown): Promise<void> {
+  async setHeldCall(runId: string, callId: string, state: unknown): Promise<boolean> {
     const { processId, claims } = this.#host;
-    await this.#database.run(sql`INSERT INTO fermata.held_calls (holder, call_id, state)
+    const changes = await this.#database
+      .run(sql`INSERT INTO fermata.held_calls (holder, call_id, state)
       SELECT id, ${callId}, ${JSON.stringify(state)} FROM fermata.branched_runs
       WHERE id = ${runId} AND process = ${processId} AND claim = ${claims.of(runId)}
       FOR SHARE
       ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
+    return changes > 0;
   }
 
   async endRun(

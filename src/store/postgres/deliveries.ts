@@ -72,7 +72,9 @@ export class Deliveries {
     for (const listener of this.#listeners) {
       const work = listener(about, body);
       if (work === null) continue;
-      const answer = JSON.stringify(await work);
+      const outcome = await work;
+      if (outcome === undefined) continue;
+      const answer = JSON.stringify(outcome);
       await this.#on.run(sql`UPDATE fermata.deliveries SET answer = ${answer} WHERE id = ${id}`);
       this.#changes.tell(id);
       return;

@@ -26,6 +26,10 @@ export class PostgresShared implements SharedStore {
     this.#deliveries = new Deliveries(database, this.#changes);
   }
 
+  get processId(): string {
+    return this.#session().id;
+  }
+
   async isAtWork(id: string): Promise<boolean> {
     const [isIt] = await this.#database.column<boolean>(sql`SELECT
       EXISTS (SELECT FROM fermata.branched_runs WHERE id = ${id} AND process IS NOT NULL)
@@ -53,9 +57,29 @@ export class PostgresShared implements SharedStore {
         is_open = true, changed_at = now()`);
   }
 
-  async closeQuestion(callId: string): Promise<void> {
+  async closeQuestion(callId: string, end: "decided" | "left" | "dropped"): Promise<void> {
+    if (end === "decided")
+      await this.#database.run(sql`UPDATE fermata.questions SET is_open = false, changed_at = now()
+        WHERE process = ${this.processId} AND call_id = ${callId}`);
+    else if (end === "left") await this.#leaveQuestion(callId);
+    else
+      await this.#database.run(sql`DELETE FROM fermata.questions
+        WHERE process = ${this.processId} AND call_id = ${callId}`);
+  }
+
+  /** As if this process were gone. What others have made of the question since counts, so its time stays. */
+  async #leaveQuestion(callId: string): Promise<void> {
+    const gone = `${this.processId} (left)`;
+    await this.#database.run(sql`DELETE FROM fermata.questions
+      WHERE process = ${gone} AND call_id = ${callId}`);
+    await this.#database.run(sql`UPDATE fermata.questions SET process = ${gone}
+      WHERE process = ${this.processId} AND call_id = ${callId}`);
+  }
+
+  async settleQuestion(owner: string, callId: string): Promise<void> {
     await this.#database.run(sql`UPDATE fermata.questions SET is_open = false, changed_at = now()
-      WHERE process = ${this.#session().id} AND call_id = ${callId}`);
+      WHERE owner = ${owner} AND call_id = ${callId} AND is_open
+        AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process)`);
   }
 
   async openQuestions(owner: string): Promise<unknown[]> {
@@ -66,14 +90,14 @@ export class PostgresShared implements SharedStore {
   }
 
   async questionState(owner: string, callId: string): Promise<QuestionState | null> {
-    const [state] = await this.#database.column<QuestionState>(sql`SELECT CASE
-        WHEN is_open AND processes.id IS NOT NULL THEN 'open'
-        WHEN is_open THEN 'left'
-        ELSE 'closed' END
+    const row = await this.#database.get<{ isOpen: boolean; asker: string | null }>(sql`
+      SELECT is_open AS "isOpen", processes.id AS asker
       FROM fermata.questions LEFT JOIN fermata.processes ON processes.id = process
       WHERE owner = ${owner} AND call_id = ${callId}
-      ORDER BY is_open AND processes.id IS NOT NULL DESC, is_open, changed_at DESC LIMIT 1`);
-    return state ?? null;
+      ORDER BY is_open AND processes.id IS NOT NULL DESC, changed_at DESC LIMIT 1`);
+    if (row === undefined) return null;
+    if (!row.isOpen) return { at: "decided" };
+    return row.asker === null ? { at: "left" } : { at: "open", asker: row.asker };
   }
 
   async deliver(

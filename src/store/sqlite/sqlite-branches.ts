@@ -84,10 +84,12 @@ export class SqliteBranches extends CommonBranches implements BranchStore {
     });
   }
 
-  async setHeldCall(runId: string, callId: string, state: unknown): Promise<void> {
-    this.#database.run(sql`INSERT INTO held_calls (holder, call_id, state)
-      VALUES (${runId}, ${callId}, ${JSON.stringify(state)})
+  async setHeldCall(runId: string, callId: string, state: unknown): Promise<boolean> {
+    const changes = this.#database.run(sql`INSERT INTO held_calls (holder, call_id, state)
+      SELECT id, ${callId}, ${JSON.stringify(state)} FROM branched_runs
+      WHERE id = ${runId} AND process = ${this.#host.processId}
        ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
+    return changes > 0;
   }
 
   async endRun(
