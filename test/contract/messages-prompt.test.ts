@@ -148,6 +148,24 @@ test("a last message of the assistant's begins the answer", async () => {
   expect(refused.json().error.param).toBe("output_config.format");
 });
 
+test("output_format is output_config.format under its earlier name", async () => {
+  const world = createWorld();
+  const format = { type: "json_schema", schema: { type: "object" } };
+  expect((await post(world, { ...hello, output_format: format })).statusCode).toBe(200);
+  expect((await post(world, { ...hello, output_config: { format } })).statusCode).toBe(200);
+  const [earlier, present] = world.chat.requests.map(({ guidance }) => guidance?.document);
+  expect(earlier).toEqual({ ...present, field: "output_format.schema" });
+  for (const body of [
+    { output_format: format, output_config: { format } },
+    { output_format: { type: "xml" } },
+    {
+      output_format: format,
+      messages: [...hello.messages, { role: "assistant", content: "Well," }],
+    },
+  ])
+    expect((await post(world, { ...hello, ...body })).json().error.param).toMatch(/^output_format/);
+});
+
 test("an empty last message of the assistant's is none", async () => {
   const world = createWorld();
   const messages = [...hello.messages, { role: "assistant", content: "" }];

@@ -99,7 +99,10 @@ export const messageFields = {
     "Configure MCP servers where Fermata is started",
     unless([]),
   ),
-  output_format: refused("was replaced", "Send output_config.format"),
+  output_format: optional(
+    strictFormat,
+    "the earlier name of `output_config.format`; either is sent",
+  ),
 } satisfies FieldTable;
 
 const refusal = refused(

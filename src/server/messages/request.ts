@@ -20,10 +20,10 @@ export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLim
   const body = checkBody(value, warn);
   const given = yield* readFieldsInParts(messageFields, body, { warn });
   const prompt = promptOf(given);
-  const document = given.output_config?.format ?? undefined;
+  const { path, document } = formatOf(given);
   if (prompt.prefill !== "" && document !== undefined) {
     const problem = "asks for a whole document, and the last message begins the answer already";
-    throw fieldError("invalid_value", "output_config.format", problem, lastIsUsers);
+    throw fieldError("invalid_value", path, problem, lastIsUsers);
   }
   const { temperature, top_p, top_k, max_tokens: maxTokens } = given;
   return {
@@ -39,6 +39,22 @@ export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLim
     maxTokens: maxTokens === undefined ? limits.maxTokens : Math.min(maxTokens, limits.contextSize),
     stream: given.stream,
   };
+}
+
+/** Clients send it under either name, and with both the answer would have two formats. */
+function formatOf({ output_config, output_format }: ValuesOf<typeof messageFields>) {
+  const format = output_config?.format ?? undefined;
+  const earlier = output_format ?? undefined;
+  if (format !== undefined && earlier !== undefined)
+    throw fieldError(
+      "invalid_value",
+      "output_format",
+      "is the earlier name of output_config.format, which is given too",
+      "Send one of the two",
+    );
+  return earlier === undefined
+    ? { path: "output_config.format", document: format }
+    : { path: "output_format", document: earlier };
 }
 
 /** The body of `count_tokens`. @throws as `parseMessagesRequestInParts` */
