@@ -245,7 +245,7 @@ export class Engine {
     if (prompt.length >= room) {
       throw new FermataError(
         "context_length_exceeded",
-        `This model's maximum context length is ${room} tokens, answer included; the prompt has ${prompt.length}.`,
+        `This model's maximum context length is ${room} tokens, answer included; the prompt is too long: it has ${prompt.length}.`,
         { param: "prompt", size: { promptTokens: prompt.length, contextSize: room } },
       );
     }

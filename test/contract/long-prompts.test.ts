@@ -80,4 +80,8 @@ test("what the template makes of the messages is counted", async () => {
   const { error } = reply.json();
   expect(error).toMatchObject({ code: "context_length_exceeded", n_ctx });
   expect(error.message).toContain(`take ${error.n_prompt_tokens},`);
+  // What LiteLLM looks for, and LangChain.
+  expect(error.message).toMatch(
+    /^This model's maximum context length is \d+ tokens; the prompt is too long: /,
+  );
 });

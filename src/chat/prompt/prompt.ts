@@ -339,8 +339,8 @@ function joined(first: Int32Array, second: Int32Array): Int32Array {
 }
 
 function tooLong(contextSize: number, problem: string, size?: PromptSize): FermataError {
-  // Clients that know no codes look for its beginning, which is OpenAI's.
-  const message = `This model's maximum context length is ${contextSize} tokens; ${problem}, and an answer needs at least one more.`;
+  // Clients that see no code, and openai's for Python shows them none, look for OpenAI's beginning or for "prompt is too long".
+  const message = `This model's maximum context length is ${contextSize} tokens; the prompt is too long: ${problem}, and an answer needs at least one more.`;
   return new FermataError("context_length_exceeded", message, {
     param: "messages",
     size: size ?? null,
