@@ -9,6 +9,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { boundedRegex, Unmatched } from "./bounded-regex.ts";
 import { type Checkable, checkablePart } from "./checkable.ts";
+import { ownFormats } from "./schema/decide/formats.ts";
 import { SchemaDocument } from "./schema/read/document.ts";
 
 /** What is wrong with a value, for the model and the log. */
@@ -44,6 +45,8 @@ export function compileValidator(schema: unknown): Validate {
         ? new Ajv({ ...options, ignoreKeywordsWithRef: true })
         : new Ajv2020(options);
     formats.default(ajv);
+    for (const [name, { pattern }] of ownFormats)
+      ajv.addFormat(name, new RegExp(`^(?:${pattern})$`, "u"));
     return validateBy(ajv.compile(part.schema), part);
   } catch (error) {
     return () => unvalidated(messageOf(error));

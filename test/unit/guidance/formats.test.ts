@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compileValidator } from "../../../src/guidance/validator.ts";
-import { formatOf } from "../../../src/guidance/schema/decide/formats.ts";
+import { formatOf, ownFormats } from "../../../src/guidance/schema/decide/formats.ts";
 
 function maskOf(name: string): RegExp {
   const format = formatOf(name);
@@ -65,6 +65,39 @@ test("references, templates and what OpenAPI has: as they are written", () => {
   }
 });
 
+test("pydantic's names: as it reads them", () => {
+  const known = {
+    date: ["0001-01-01", "2024-02-29"],
+    email: ["ann@example.com", "a.b+c@x-y.co.uk", `${"a".repeat(64)}@example.com`],
+    uuid4: ["9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d"],
+    uuid7: ["0190163d-8694-739b-aea5-966c26f8ad91"],
+    ipvanyaddress: ["127.0.0.1", "::1"],
+    ipv4interface: ["10.1.2.3/8", "10.1.2.3"],
+    ipv6network: ["2001:db8::/32"],
+    base64: ["", "YWI="],
+  };
+  const others = {
+    date: ["0000-01-01", "0000-02-29", "2023-02-29"],
+    email: ["ann@example", "ann@example.1", ".ann@example.com", `${"a".repeat(65)}@example.com`],
+    uuid4: ["9b2a1c3e-0f4d-1a5b-8c6d-7e8f9a0b1c2d", "0"],
+    uuid7: ["9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d"],
+    ipvanyaddress: ["127.0.0", "localhost"],
+    ipv4interface: ["10.1.2.3/33", "10.1.2/8"],
+    ipv6network: ["2001:db8::/129"],
+    base64: ["YQ", "Y-_="],
+  };
+  for (const name of Object.keys(known) as (keyof typeof known)[]) {
+    for (const text of known[name]) expect(maskOf(name).test(text), text).toBe(true);
+    for (const text of others[name]) expect(maskOf(name).test(text), text).toBe(false);
+  }
+});
+
+test("the validator knows them too", () => {
+  const validate = compileValidator({ type: "string", format: "uuid4" });
+  expect(validate("9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d")).toBeNull();
+  expect(validate("any")).toMatchObject({ isCertain: true });
+});
+
 test.each([
   "uri",
   "email",
@@ -83,6 +116,7 @@ test.each([
   "iso-time",
   "iso-date-time",
   "json-pointer-uri-fragment",
+  ...ownFormats.keys(),
 ])("%s: the mask is no wider than the validator", (name) => {
   const format = formatOf(name);
   if (typeof format === "string") throw new Error(name);

@@ -25,6 +25,21 @@ describe("rewrites", () => {
     expect(schema?.["anyOf"]).toHaveLength(2);
   });
 
+  test.each(["oneOf", "anyOf"])("%s with a discriminator needs it, default or not", (keyword) => {
+    const kind = (name: string, more: object) => ({
+      type: "object",
+      properties: { kind: { const: name, default: name }, ...more },
+      required: Object.keys(more),
+    });
+    const { schema, issues } = compile({
+      $defs: { a: kind("a", { x: { type: "integer" } }), b: kind("b", {}) },
+      discriminator: { propertyName: "kind" },
+      [keyword]: [{ $ref: "#/$defs/a" }, { $ref: "#/$defs/b" }],
+    });
+    expect(issues).toEqual([]);
+    expect(schema).toMatchObject({ anyOf: [{ required: ["kind", "x"] }, { required: ["kind"] }] });
+  });
+
   test("oneOf whose branches overlap excludes the overlap", () => {
     const { schema } = compile({ type: "integer", oneOf: [{ minimum: 0 }, { maximum: 5 }] });
     expect(schema).toEqual({

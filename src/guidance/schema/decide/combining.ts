@@ -1,6 +1,7 @@
 /** Keywords that combine subschemas of the same place. */
 
 import type { Literal } from "../types.ts";
+import type { Facts } from "./facts.ts";
 import {
   type Keyword,
   type KeywordContext,
@@ -9,7 +10,7 @@ import {
   expectList,
   unsupported,
 } from "./keyword.ts";
-import { areDisjointObjects, haveTag, mayBe, outlineOf } from "./tagged-union.ts";
+import { areDisjointObjects, haveTag, mayBe, outlineOf, tagNameOf } from "./tagged-union.ts";
 
 const maxNegatedOneOf = 8;
 
@@ -28,7 +29,9 @@ export const combiningKeywords: Record<string, Keyword> = {
   },
   anyOf: {
     ways: (value, context) =>
-      context.holds ? anyOne(value, context, "anyOf") : together(value, context, "anyOf"),
+      context.holds
+        ? taggedBranches(value, context, "anyOf").map(({ way }) => way)
+        : together(value, context, "anyOf"),
   },
   oneOf: {
     ways: (value, context) =>
@@ -67,17 +70,31 @@ function anyOne(value: unknown, context: KeywordContext, keyword: string): Way[]
   return each(value, context, keyword).map((literal) => ({ literals: [literal] }));
 }
 
+/**
+ * Each branch as a way. OpenAPI's `discriminator` names the property that tells them apart: what reads the values needs
+ * it, also where a default lets the branches leave it out.
+ */
+function taggedBranches(value: unknown, context: KeywordContext, keyword: "anyOf" | "oneOf") {
+  const { document, schema, type } = context;
+  const tag = type === "object" ? tagNameOf(schema) : undefined;
+  return each(value, context, keyword).map((literal, index) => {
+    const outline = outlineOf(document, literal.node, tag);
+    const isTagged = tag !== undefined && outline?.values.has(tag) === true;
+    const way = {
+      literals: [literal],
+      ...(isTagged ? { change: (facts: Facts) => facts.required.add(tag) } : {}),
+    };
+    return { way, literal, index, outline };
+  });
+}
+
 /** Branches that cannot hold together need not exclude each other. */
 function exactlyOne(value: unknown, context: KeywordContext): Way[] {
-  const { document, type } = context;
-  const branches = each(value, context, "oneOf")
-    .map((literal, index) => ({
-      literal,
-      failing: context.literal(false, "oneOf", index),
-      outline: outlineOf(document, literal.node),
-    }))
-    .filter(({ outline }) => mayBe(outline, type));
-  const ways = branches.map(({ literal }) => ({ literals: [literal] }));
+  const { type } = context;
+  const branches = taggedBranches(value, context, "oneOf")
+    .filter(({ outline }) => mayBe(outline, type))
+    .map((branch) => ({ ...branch, failing: context.literal(false, "oneOf", branch.index) }));
+  const ways = branches.map(({ way }) => way);
   const isObject = type === "object";
   if (isObject && haveTag(branches.map(({ outline }) => outline))) return ways;
   branches.forEach((one, i) => {

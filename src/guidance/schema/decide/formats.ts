@@ -1,17 +1,23 @@
 /**
- * Formats as masks, each no wider than what the validator (ajv-formats) accepts. A format that is not
- * listed is an annotation, as JSON Schema has it, unless the validator knows it.
+ * Formats as masks, each no wider than what the validator accepts: ajv-formats, and the patterns of `ownFormats` for what
+ * it does not know (names of pydantic's). A format that is not listed is an annotation, as JSON Schema has it, unless the
+ * validator knows it.
  */
 
-const year = "[0-9]{4}";
-const leapYear = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
+/** From 0001: the year 0000 is none in Python's calendar. */
+const year = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])";
+const leapYear =
+  "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
 const date =
   `(?:${year}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|` +
   `(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|${leapYear}-02-29)`;
 const clock = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?";
 const zone = "(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
-const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+";
+const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
+/** Top-level domains end with a letter. */
+const topLabel = "[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z])?";
+const email = `${atom}(?:\\.?${atom}){0,63}@(?:${label}\\.)+${topLabel}`;
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
 const ipv4 = `(?:${octet}\\.){3}${octet}`;
 const hex = "[0-9a-fA-F]";
@@ -26,6 +32,8 @@ const ipv6 = [
   `${groupsBefore(6)}::${group}`,
   `${groupsBefore(7)}::`,
 ].join("|");
+const ipv4WithLength = `${ipv4}(?:/(?:[0-9]|[12][0-9]|3[0-2]))?`;
+const ipv6WithLength = `(?:${ipv6})(?:/(?:[0-9]|[1-9][0-9]|1[01][0-9]|12[0-8]))?`;
 const days = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)";
 const hours = "(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)";
 const duration = `P(?:[0-9]+W|${days}(?:T${hours})?|T${hours})`;
@@ -46,7 +54,8 @@ const variable = "[a-zA-Z0-9_]+(?::[1-9][0-9]{0,3}|\\*)?";
 const templateText = `[a-zA-Z0-9_.!~*();:@&=+$,/?#-]|%${hex}{2}`;
 const uriTemplate = `(?:${templateText}|\\{[+#./;?&]?${variable}(?:,${variable})*\\})*`;
 const pointerCharacter = `(?:[a-zA-Z0-9_.!$&'()*+,;:=@-]|%${hex}{2}|~0|~1)`;
-const base64 = "[a-zA-Z0-9+/]";
+const sextet = "[a-zA-Z0-9+/]";
+const base64 = `(?:${sextet}{4})*(?:${sextet}{2}==|${sextet}{3}=)?`;
 
 interface Format {
   /** Matches the whole string. */
@@ -56,11 +65,27 @@ interface Format {
   maxLength?: number;
 }
 
+/** Those that ajv-formats does not know. */
+export const ownFormats = new Map<string, Format>([
+  ...[1, 3, 4, 5, 6, 7, 8].map((version): [string, Format] => [
+    `uuid${version}`,
+    { pattern: `${hex}{8}-${hex}{4}-${version}${hex}{3}-[89abAB]${hex}{3}-${hex}{12}` },
+  ]),
+  ["ipvanyaddress", { pattern: `(?:${ipv4}|${ipv6})` }],
+  ["ipv4interface", { pattern: ipv4WithLength }],
+  ["ipv6interface", { pattern: ipv6WithLength }],
+  // Whether bits behind the prefix are set is not looked at.
+  ["ipv4network", { pattern: ipv4WithLength }],
+  ["ipv6network", { pattern: ipv6WithLength }],
+  ["base64", { pattern: base64 }],
+]);
+
 const known = new Map<string, Format>([
+  ...ownFormats,
   ["date", { pattern: date }],
   ["time", { pattern: clock + zone }],
   ["date-time", { pattern: `${date}[tT]${clock}${zone}` }],
-  ["email", { pattern: `${atom}(?:\\.${atom})*@(?:${label}\\.)+${label}` }],
+  ["email", { pattern: email, maxLength: 254 }],
   ["hostname", { pattern: `${label}(?:\\.${label})*`, maxLength: 253 }],
   ["ipv4", { pattern: ipv4 }],
   ["ipv6", { pattern: `(?:${ipv6})`, isNamed: true }],
@@ -70,7 +95,7 @@ const known = new Map<string, Format>([
   ["uri-reference", { pattern: uriReference }],
   ["uri-template", { pattern: uriTemplate }],
   ["url", { pattern: url }],
-  ["byte", { pattern: `(?:${base64}{4})*(?:${base64}{2}==|${base64}{3}=)?` }],
+  ["byte", { pattern: base64 }],
   ["iso-time", { pattern: `${clock}(?:${zone})?` }],
   ["iso-date-time", { pattern: `${date}[tT ]${clock}(?:${zone})?` }],
   ["json-pointer", { pattern: "(?:/(?:[^~/]|~0|~1)*)*" }],

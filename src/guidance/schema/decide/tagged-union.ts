@@ -15,7 +15,18 @@ interface Outline {
   values: ReadonlyMap<string, ReadonlySet<unknown>>;
 }
 
-export function outlineOf(document: SchemaDocument, node: SchemaNode): Outline | null {
+/** The property that OpenAPI's `discriminator` names. */
+export function tagNameOf({ discriminator }: JsonObject): string | undefined {
+  const name = isJsonObject(discriminator) ? discriminator["propertyName"] : undefined;
+  return typeof name === "string" ? name : undefined;
+}
+
+/** @param tag a property that the branch needs, whether it says so or not */
+export function outlineOf(
+  document: SchemaDocument,
+  node: SchemaNode,
+  tag: string | undefined,
+): Outline | null {
   let at = node;
   for (let count = 0; isJsonObject(at.schema) && typeof at.schema["$ref"] === "string"; count++) {
     const next = document.resolve(at, at.schema["$ref"]);
@@ -26,7 +37,10 @@ export function outlineOf(document: SchemaDocument, node: SchemaNode): Outline |
   const { required, properties, type } = at.schema;
   return {
     types: type === undefined ? undefined : Array.isArray(type) ? type : [type],
-    required: new Set(Array.isArray(required) ? required : []),
+    required: new Set([
+      ...(Array.isArray(required) ? required : []),
+      ...(tag === undefined ? [] : [tag]),
+    ]),
     values: new Map(
       Object.entries(isJsonObject(properties) ? properties : {}).flatMap(([name, property]) => {
         const values = isJsonObject(property) ? scalarsOf(property) : null;
