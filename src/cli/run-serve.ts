@@ -6,6 +6,7 @@ import type { CommandContext, ParsedArguments } from "./command.ts";
 import { configOf } from "./config.ts";
 import { withPulledModel } from "./pull/pull.ts";
 import { ServiceManager } from "./service-manager.ts";
+import { onSignals } from "./signals.ts";
 
 /** Beyond the drain, for what runs to be closed. */
 const closeGraceMs = 5000;
@@ -83,5 +84,5 @@ function closeOnSignal(
       },
     );
   };
-  for (const signal of signals) process.on(signal, onSignal);
+  onSignals(signals, onSignal);
 }

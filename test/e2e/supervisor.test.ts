@@ -6,6 +6,7 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
@@ -222,6 +223,21 @@ test("--no-supervise: one process, the same manners", async () => {
   await chat.ended;
   expect(chat.text()).toContain('"code":"engine_closed"');
   expect(await left).toBe(0);
+});
+
+test("Ctrl-C below npm comes twice, and answers still have their time; half a second later a second one ends it", async () => {
+  server = await serveCommand("--process-timeout=drain=60");
+  const chat = read(await post("/v1/chat/completions", await endlessChat()));
+  await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
+  server.process.kill("SIGINT");
+  await sleep(50);
+  server.process.kill("SIGINT");
+  await sleep(1000);
+  expect(server.process.exitCode).toBeNull();
+  const { length } = chat.text();
+  await eventually(() => expect(chat.text().length).toBeGreaterThan(length));
+  expect(await server.stop("SIGINT")).toBe(1);
+  await expect(chat.ended).rejects.toThrow();
 });
 
 test("a worker that cannot start has said why, and its code is the command's", async () => {

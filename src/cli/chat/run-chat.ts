@@ -16,6 +16,7 @@ import { Interactive } from "./interactive.ts";
 import { Screen } from "./screen.ts";
 import { chooseModel } from "./slash-commands.ts";
 import { userFolder } from "../folders.ts";
+import { onSignals } from "../signals.ts";
 
 type ChatOptions = ValuesOf<typeof chatOptions>;
 
@@ -105,11 +106,10 @@ async function answerOnce(
     showReasoning: options.showReasoning,
   });
   const [stop, leave] = [new AbortController(), new AbortController()];
-  const onSignal = (): void => {
+  const offSignals = onSignals(["SIGINT"], () => {
     if (stop.signal.aborted) leave.abort();
     stop.abort();
-  };
-  process.on("SIGINT", onSignal);
+  });
   try {
     const run = await conversation.begin(() => conversation.ask(prompt), stop.signal);
     if (run === null) return interruptedExitCode;
@@ -137,7 +137,7 @@ async function answerOnce(
     if (leave.signal.aborted) return interruptedExitCode;
     throw error;
   } finally {
-    process.off("SIGINT", onSignal);
+    offSignals();
   }
 }
 
