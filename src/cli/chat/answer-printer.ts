@@ -84,6 +84,11 @@ export class AnswerPrinter {
     this.#card(end.status === "failed" ? "red" : "yellow", words[end.status]);
   }
 
+  /** What the person must know, beside the answer. */
+  warn(text: string): void {
+    this.#card("red", text);
+  }
+
   /** The status line, anew: time passes, and a terminal may have another width. */
   refresh(): void {
     if (!this.#cards.isTerminal) return;

@@ -142,6 +142,7 @@ export class ChatApi {
   /** @throws StreamError, with the server's own words */
   async #call<T>(method: string, path: string, body?: object): Promise<T> {
     let response: Response;
+    let text: string;
     try {
       response = await fetch(`${this.url}${path}`, {
         method,
@@ -152,10 +153,10 @@ export class ChatApi {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: this.#leaving.signal,
       });
+      text = await response.text();
     } catch {
       throw new StreamError(`No server answers at ${this.url}.`, 0, "unreachable");
     }
-    const text = await response.text();
     let json: unknown;
     try {
       json = text === "" ? {} : JSON.parse(text);

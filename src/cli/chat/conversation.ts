@@ -1,16 +1,15 @@
 /** The conversation that is open, and the run that is watched. */
 
-import {
-  type Conversation,
-  type ConversationMessage,
-  type ConversationState,
-  type Detail,
-  type RunStarted,
-  StreamError,
+import type {
+  Conversation,
+  ConversationMessage,
+  ConversationState,
+  RunStarted,
 } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
 import type { ChatApi } from "./connect.ts";
 import type { AnswerPrinter } from "./answer-printer.ts";
+import { type Approver, decide } from "./decide.ts";
 
 interface Settings {
   model: string | undefined;
@@ -136,20 +135,8 @@ function nothingYet(): FermataError {
   return new FermataError("not_found", "Nothing was asked yet.");
 }
 
-export type ApprovalAsked = Extract<Detail, { type: "approval" }>;
-
-export interface ApprovalAnswer {
-  decision: "approve" | "deny" | "cancel";
-  /** For the model. */
-  reason?: string;
-  /** To a question. */
-  content?: Record<string, unknown>;
-}
-
-export interface Watcher {
+export interface Watcher extends Approver {
   printer: AnswerPrinter;
-  /** `problem`: why the answer before was refused. */
-  approve(asked: ApprovalAsked, problem?: string): Promise<ApprovalAnswer>;
   /** Stops the run once it is aborted; its last events are still read. */
   stop: AbortSignal;
   /** Leaves at once: the run goes on without a viewer. */
@@ -161,45 +148,29 @@ export async function watchRun(
   api: ChatApi,
   conversationId: string,
   runId: string,
-  { printer, approve, stop, leave }: Watcher,
+  { printer, stop, leave, ...approver }: Watcher,
 ): Promise<ConversationState> {
   const cancel = (): void => void api.cancel(conversationId, runId).catch(() => {});
   if (stop.aborted) cancel();
   stop.addEventListener("abort", cancel, { once: true });
   // A call that waits holds its own branch only: others are shown meanwhile.
   let questions = Promise.resolve();
+  const over = new AbortController();
   try {
     for await (const { event } of api.events(conversationId, runId, leave)) {
       printer.apply(event);
       for (const detail of event.details ?? []) {
         if (detail.type !== "approval" || detail.state !== "asked") continue;
-        questions = questions.then(() => decide(api, detail, approve));
+        questions = questions.then(async () => {
+          const problem = await decide(api, detail, approver, over.signal);
+          if (problem !== null) printer.warn(problem);
+        });
       }
     }
   } finally {
+    over.abort();
     stop.removeEventListener("abort", cancel);
   }
   printer.end();
   return printer.state;
-}
-
-/** Somebody else may have answered, or the time was over: then there is nothing to decide. */
-async function decide(
-  api: ChatApi,
-  asked: ApprovalAsked,
-  approve: Watcher["approve"],
-): Promise<void> {
-  let problem: string | undefined;
-  do {
-    const answer = await approve(asked, problem);
-    problem = await api.decide(asked.call_id, { ...answer, asking_id: asked.asking_id }).then(
-      () => undefined,
-      (error: unknown) => (isRefusedAnswer(error) ? error.message : undefined),
-    );
-  } while (problem !== undefined);
-}
-
-/** The person may answer again. */
-function isRefusedAnswer(error: unknown): error is StreamError {
-  return error instanceof StreamError && error.status === 400;
 }

@@ -16,13 +16,8 @@ import {
 import { FermataError } from "../../errors.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import type { ChatApi } from "./connect.ts";
-import {
-  type ApprovalAnswer,
-  type ApprovalAsked,
-  branchOf,
-  type OpenConversation,
-  watchRun,
-} from "./conversation.ts";
+import { branchOf, type OpenConversation, watchRun } from "./conversation.ts";
+import type { ApprovalAnswer, ApprovalAsked } from "./decide.ts";
 import { type Key, type Keyboard, TypedAhead } from "./keyboard.ts";
 import { TerminalQuestion } from "./question.ts";
 import type { Screen } from "./screen.ts";

@@ -6,7 +6,7 @@ import {
   type QuestionField,
   questionFields,
 } from "../../client/index.ts";
-import type { ApprovalAnswer } from "./conversation.ts";
+import type { ApprovalAnswer } from "./decide.ts";
 import type { Key } from "./keyboard.ts";
 import type { Screen } from "./screen.ts";
 
