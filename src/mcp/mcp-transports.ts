@@ -10,6 +10,7 @@ import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { patientFetch } from "../patient-fetch.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
+import { mcpEnvironment } from "./mcp-environment.ts";
 import { refreshedOnce, StoredLogin, withScopes } from "./mcp-oauth.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 
@@ -92,37 +93,4 @@ function withHeaders(
     new Headers(init?.headers).forEach((value, name) => all.set(name, value));
     return inner(url, { ...init, headers: all });
   };
-}
-
-const posixNames = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP"];
-const windowsNames = [
-  "PATH",
-  "PATHEXT",
-  "USERPROFILE",
-  "HOMEDRIVE",
-  "HOMEPATH",
-  "APPDATA",
-  "LOCALAPPDATA",
-  "LANG",
-  "TEMP",
-  "TMP",
-  "SYSTEMROOT",
-  "SYSTEMDRIVE",
-  "COMSPEC",
-];
-
-/** Path, home, locale and temp of `own`, then `configured`. */
-function mcpEnvironment(
-  own: NodeJS.ProcessEnv,
-  configured: Record<string, string>,
-  platform: NodeJS.Platform = process.platform,
-): Record<string, string> {
-  const names = new Set(platform === "win32" ? windowsNames : posixNames);
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(own)) {
-    const canonical = platform === "win32" ? name.toUpperCase() : name;
-    if (value !== undefined && (names.has(canonical) || canonical.startsWith("LC_")))
-      environment[name] = value;
-  }
-  return Object.assign(environment, configured);
 }

@@ -67,8 +67,29 @@ describe("one server", () => {
     expect(JSON.stringify(lines)).not.toContain("too late");
   });
 
-  test("its environment is path, home, locale and temp, then what is configured", async () => {
-    vi.stubEnv("SECRET_TOKEN", "s");
+  test("its environment is the user, locale, temp and the way to the network, then what is configured", async () => {
+    const network = {
+      NODE_EXTRA_CA_CERTS: "/etc/ca.pem",
+      SSL_CERT_FILE: "/etc/ca.pem",
+      HTTPS_PROXY: "http://proxy:3128",
+      no_proxy: "localhost,.internal",
+      npm_config_registry: "https://npm.internal/",
+      NPM_CONFIG_CAFILE: "/etc/ca.pem",
+      UV_DEFAULT_INDEX: "https://pypi.internal/simple",
+    };
+    const secrets = {
+      SECRET_TOKEN: "s",
+      FERMATA_API_KEY: "s",
+      NODE_OPTIONS: "--require /s.js",
+      "npm_config_//npm.internal/:_authToken": "s",
+      npm_config__auth: "s",
+      npm_config_key: "s",
+      http_proxy: "http://user:s@proxy:3128",
+      ALL_PROXY: "user:s@proxy:1080",
+      PIP_INDEX_URL: "https://s@pypi.internal/simple",
+      LD_PRELOAD: "",
+    };
+    for (const [name, value] of Object.entries({ ...network, ...secrets })) vi.stubEnv(name, value);
     vi.stubEnv("LC_TIME", "C");
     vi.stubEnv("TMPDIR", "/tmp");
     const host = await start([
@@ -78,14 +99,20 @@ describe("one server", () => {
     vi.unstubAllEnvs();
     const environment = JSON.parse(content) as Record<string, string>;
     expect(environment).toMatchObject({
+      ...network,
       TOKEN: "t",
       HOME: "/elsewhere",
       LC_TIME: "C",
       TMPDIR: "/tmp",
       PATH: process.env["PATH"],
     });
-    const allowed = /^(PATH|HOME|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|TOKEN)$/;
-    expect(Object.keys(environment).filter((name) => !allowed.test(name))).toEqual([]);
+    for (const name of Object.keys(secrets)) expect(environment).not.toHaveProperty([name]);
+    const allowed =
+      /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|TOKEN)$/;
+    const ofNetwork =
+      /^(node_(extra|use)|ssl_cert|requests_ca|curl_ca|\w+_proxy$|npm_config_|pip_|uv_)/i;
+    const others = Object.keys(environment).filter((name) => !allowed.test(name));
+    expect(others.filter((name) => !ofNetwork.test(name))).toEqual([]);
   });
 
   test("no shell reads its arguments", async () => {
