@@ -2,6 +2,7 @@
 
 import { createContext, runInContext } from "node:vm";
 import { matches, maxMatchLength } from "./schema/regex/automaton.ts";
+import { asJavaScript } from "./schema/regex/dialect.ts";
 import { type Regex, parseRegex } from "./schema/regex/parse.ts";
 
 // Wall-clock time, on a machine that may be busy; the thread that calls it ends a schema after half a second.
@@ -10,7 +11,7 @@ const matchTimeoutMs = 300;
 /** The match took too long: it is not known whether there is one. */
 export class Unmatched extends Error {}
 
-/** Does the pattern mean something? Also as JavaScript without the flag `u` reads it. */
+/** Does the pattern mean something? Also as JavaScript without the flag `u` reads it, and as Python writes it. */
 export function readsPattern(pattern: string): boolean {
   return parsed(pattern) !== null || flagsOf(pattern) !== null;
 }
@@ -21,12 +22,13 @@ export function readsPattern(pattern: string): boolean {
  */
 export function boundedRegex(pattern: string, _flags: string): RegExp {
   const regex = parsed(pattern);
-  const flags = regex === null ? flagsOf(pattern) : "u";
+  const { source, ignoresCase, dotsLines } = asJavaScript(pattern);
+  const flags = `${flagsOf(pattern) ?? ""}${ignoresCase ? "i" : ""}${dotsLines ? "s" : ""}`;
   const test = (text: string): boolean => {
     if (regex !== null && text.length <= maxMatchLength) return matches(regex, text);
     try {
-      const context = createContext({ pattern, flags: flags ?? "", text });
-      const code = "new RegExp(pattern, flags).test(text)";
+      const context = createContext({ source, flags, text });
+      const code = "new RegExp(source, flags).test(text)";
       return runInContext(code, context, { timeout: matchTimeoutMs }) as boolean;
     } catch {
       throw new Unmatched(`the pattern ${JSON.stringify(pattern)} takes too long to match`);
@@ -37,10 +39,11 @@ export function boundedRegex(pattern: string, _flags: string): RegExp {
 
 /** Null: JavaScript does not read it. */
 function flagsOf(pattern: string): "u" | "" | null {
+  const { source } = asJavaScript(pattern);
   for (const flags of ["u", ""] as const) {
     try {
       // Only its syntax is looked at.
-      void new RegExp(pattern, flags);
+      void new RegExp(source, flags);
       return flags;
     } catch {
       // The other one may.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { FermataError } from "../../../src/errors.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+import { compileValidator } from "../../../src/guidance/validator.ts";
 import { many } from "../../support/attacks.ts";
 
 const options = {
@@ -38,6 +39,36 @@ describe("rewrites", () => {
     });
     expect(issues).toEqual([]);
     expect(schema).toMatchObject({ anyOf: [{ required: ["kind", "x"] }, { required: ["kind"] }] });
+  });
+
+  test("a range that goes beyond 64 bits ends where the mask engine's does", () => {
+    const furthest = 2 ** 63 - 1024;
+    const range = (minimum: number, maximum: number) =>
+      compile({ type: "number", minimum, maximum }).schema;
+    expect(range(-(2 ** 63), 2 ** 63)).toMatchObject({ minimum: -furthest, maximum: furthest });
+    expect(range(-1e300, 5)).toMatchObject({ minimum: -furthest, maximum: 5 });
+    expect(range(-(2 ** 53), 2 ** 53)).toMatchObject({ minimum: -(2 ** 53), maximum: 2 ** 53 });
+  });
+
+  test.each([
+    ["^(?P<year>\\d{4})-(?P<month>1[0-2])$", ["2024-11"], ["2024-13", "24-11"]],
+    ["(?i)^yes|NO$", ["YES", "yes", "nO"], ["y", "n"]],
+    ["(?is)^[b-d]é.$", ["BÉ\n", "dé1"], ["aé1", "bé"]],
+    ["^[(?P<]\\(\\?P<$", ["P(?P<"], ["X(?P<"]],
+  ])("pattern %s: as Python and Rust read it", (pattern, matching, others) => {
+    const { schema, issues } = compile({ type: "string", pattern });
+    expect(issues).toEqual([]);
+    const mask = new RegExp(String(schema?.["pattern"]).replaceAll("\\x{", "\\u{"), "u");
+    const validate = compileValidator({ type: "string", pattern });
+    const long = "x".repeat(2000);
+    for (const text of matching) {
+      expect(mask.test(text), text).toBe(true);
+      expect(validate(text)).toBeNull();
+    }
+    for (const text of [...others, long]) {
+      expect(mask.test(text), text).toBe(false);
+      expect(validate(text)).toMatchObject({ isCertain: true });
+    }
   });
 
   test("oneOf whose branches overlap excludes the overlap", () => {

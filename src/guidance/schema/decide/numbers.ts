@@ -37,6 +37,12 @@ function limit(holds: Limit, fails: Limit): Keyword {
   };
 }
 
+/**
+ * The mask engine refuses a range that goes further, as that of 64-bit integers does. The largest number below 2^63: what
+ * lies beyond is left out.
+ */
+const furthest = 2 ** 63 - 1024;
+
 /** The mask engine takes 32 bits of digits. */
 function isShort(value: number): boolean {
   let scaled = value;
@@ -102,11 +108,15 @@ function intervals(facts: Facts): JsonObject[] {
 }
 
 function lowerLimit({ minimum, exclusiveMinimum }: Facts): JsonObject {
+  const low = Math.max(minimum, exclusiveMinimum);
+  if (low > -Infinity && low < -furthest) return { minimum: -furthest };
   if (exclusiveMinimum >= minimum && exclusiveMinimum > -Infinity) return { exclusiveMinimum };
   return minimum > -Infinity ? { minimum } : {};
 }
 
 function upperLimit({ maximum, exclusiveMaximum }: Facts): JsonObject {
+  const high = Math.min(maximum, exclusiveMaximum);
+  if (high < Infinity && high > furthest) return { maximum: furthest };
   if (exclusiveMaximum <= maximum && exclusiveMaximum < Infinity) return { exclusiveMaximum };
   return maximum < Infinity ? { maximum } : {};
 }

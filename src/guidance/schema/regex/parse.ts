@@ -7,6 +7,7 @@
  */
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
+import { type JavaScriptRegex, asJavaScript } from "./dialect.ts";
 
 export type Regex =
   | { kind: "empty" }
@@ -71,7 +72,8 @@ const escapes: Record<AST.EscapeCharacterSet["kind"], Range[]> = {
  */
 export function parseRegex(source: string): Regex {
   if (source.length > maxLength) throw new RegexError(`is longer than ${maxLength} characters`);
-  const regex = fromAlternatives(read(source).alternatives, 1);
+  const written = asJavaScript(source);
+  const regex = new TreeBuilder(written).alternatives(read(written.source).alternatives, 1);
   if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
   return regex;
 }
@@ -117,74 +119,99 @@ function tooDeep(): RegexError {
   return new RegexError(`is nested more than ${maxNesting} deep`);
 }
 
-function fromAlternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
-  if (depth > maxNesting) throw tooDeep();
-  const options = alternatives.map(({ elements }): Regex => {
-    const parts = elements.map((element) => fromElement(element, depth));
-    if (parts.length === 0) return { kind: "empty" };
-    return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
-  });
-  return options.length === 1 ? options[0]! : { kind: "or", options };
+/** The parser's tree to ours. */
+class TreeBuilder {
+  readonly #dialect: JavaScriptRegex;
+
+  constructor(dialect: JavaScriptRegex) {
+    this.#dialect = dialect;
+  }
+
+  alternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
+    if (depth > maxNesting) throw tooDeep();
+    const options = alternatives.map(({ elements }): Regex => {
+      const parts = elements.map((element) => this.#element(element, depth));
+      if (parts.length === 0) return { kind: "empty" };
+      return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
+    });
+    return options.length === 1 ? options[0]! : { kind: "or", options };
+  }
+
+  #element(element: AST.Element, depth: number): Regex {
+    switch (element.type) {
+      case "Character":
+        return this.#class([element], false);
+      case "CharacterSet":
+        if (element.kind === "any")
+          return { ...this.#class([], true), ranges: this.#dialect.dotsLines ? [] : lineEnds };
+        return this.#class([element], false);
+      case "CharacterClass":
+        return this.#class(element.elements, element.negate);
+      case "Group":
+        if (element.modifiers !== null) throw new RegexError("has a group of an unknown kind");
+        return this.alternatives(element.alternatives, depth + 1);
+      case "CapturingGroup":
+        return this.alternatives(element.alternatives, depth + 1);
+      case "Quantifier":
+        return {
+          kind: "repeat",
+          body: this.#element(element.element, depth),
+          min: element.min,
+          max: element.max,
+        };
+      case "Backreference":
+        throw new RegexError("refers back to a group");
+      case "Assertion":
+        if (element.kind === "start" || element.kind === "end") return { kind: element.kind };
+        if (element.kind === "word") throw new RegexError("has a word boundary");
+        throw new RegexError(element.kind === "lookahead" ? "looks ahead" : "looks behind");
+      case "ExpressionCharacterClass":
+        throw new RegexError("has a class of an unknown kind");
+    }
+  }
+
+  /** Of one element, its own negation is the set's. */
+  #class(
+    elements: readonly (AST.CharacterClassElement | AST.CharacterSet)[],
+    negated: boolean,
+  ): CharacterSet {
+    const [only] = elements;
+    if (elements.length === 1 && only?.type === "CharacterSet" && only.kind !== "any") {
+      const ranges = only.kind === "property" ? [] : escapes[only.kind];
+      const properties = only.kind === "property" ? [nameOf(only)] : [];
+      return { kind: "set", ranges, properties, negated: negated !== only.negate };
+    }
+    const ranges: Range[] = [];
+    const properties: string[] = [];
+    for (const element of elements) {
+      if (element.type === "Character") ranges.push([element.value, element.value]);
+      else if (element.type === "CharacterClassRange")
+        ranges.push([element.min.value, element.max.value]);
+      else if (element.type !== "CharacterSet" || element.kind === "any")
+        throw new RegexError("has a class of an unknown kind");
+      else if (element.kind !== "property")
+        ranges.push(...(element.negate ? invert(escapes[element.kind]) : escapes[element.kind]));
+      else if (element.negate)
+        throw new RegexError("has a negated Unicode property inside of a class");
+      else properties.push(nameOf(element));
+    }
+    const cased = this.#dialect.ignoresCase ? ranges.flatMap(inBothCases) : ranges;
+    return { kind: "set", ranges: merge(cased), properties, negated };
+  }
 }
 
-function fromElement(element: AST.Element, depth: number): Regex {
-  switch (element.type) {
-    case "Character":
-      return fromClass([element], false);
-    case "CharacterSet":
-      if (element.kind === "any") return { ...fromClass([], true), ranges: lineEnds };
-      return fromClass([element], false);
-    case "CharacterClass":
-      return fromClass(element.elements, element.negate);
-    case "Group":
-      if (element.modifiers !== null) throw new RegexError("has a group of an unknown kind");
-      return fromAlternatives(element.alternatives, depth + 1);
-    case "CapturingGroup":
-      return fromAlternatives(element.alternatives, depth + 1);
-    case "Quantifier":
-      return {
-        kind: "repeat",
-        body: fromElement(element.element, depth),
-        min: element.min,
-        max: element.max,
-      };
-    case "Backreference":
-      throw new RegexError("refers back to a group");
-    case "Assertion":
-      if (element.kind === "start" || element.kind === "end") return { kind: element.kind };
-      if (element.kind === "word") throw new RegexError("has a word boundary");
-      throw new RegexError(element.kind === "lookahead" ? "looks ahead" : "looks behind");
-    case "ExpressionCharacterClass":
-      throw new RegexError("has a class of an unknown kind");
-  }
-}
-
-/** Of one element, its own negation is the set's. */
-function fromClass(
-  elements: readonly (AST.CharacterClassElement | AST.CharacterSet)[],
-  negated: boolean,
-): CharacterSet {
-  const [only] = elements;
-  if (elements.length === 1 && only?.type === "CharacterSet" && only.kind !== "any") {
-    const ranges = only.kind === "property" ? [] : escapes[only.kind];
-    const properties = only.kind === "property" ? [nameOf(only)] : [];
-    return { kind: "set", ranges, properties, negated: negated !== only.negate };
-  }
-  const ranges: Range[] = [];
-  const properties: string[] = [];
-  for (const element of elements) {
-    if (element.type === "Character") ranges.push([element.value, element.value]);
-    else if (element.type === "CharacterClassRange")
-      ranges.push([element.min.value, element.max.value]);
-    else if (element.type !== "CharacterSet" || element.kind === "any")
-      throw new RegexError("has a class of an unknown kind");
-    else if (element.kind !== "property")
-      ranges.push(...(element.negate ? invert(escapes[element.kind]) : escapes[element.kind]));
-    else if (element.negate)
-      throw new RegexError("has a negated Unicode property inside of a class");
-    else properties.push(nameOf(element));
-  }
-  return { kind: "set", ranges: merge(ranges), properties, negated };
+/** Letters beyond ASCII only alone: ranges of them are left as they are. */
+function inBothCases([first, last]: Range): Range[] {
+  const part = (from: number, to: number, shift: number): Range[] => {
+    const low = Math.max(first, from);
+    const high = Math.min(last, to);
+    return low <= high ? [[low + shift, high + shift]] : [];
+  };
+  const alone = first === last ? String.fromCodePoint(first) : "";
+  const others = [alone.toLowerCase(), alone.toUpperCase()]
+    .filter((text) => [...text].length === 1)
+    .map((text): Range => [text.codePointAt(0)!, text.codePointAt(0)!]);
+  return [[first, last], ...part(65, 90, 32), ...part(97, 122, -32), ...others];
 }
 
 function nameOf({ key, value }: AST.UnicodePropertyCharacterSet): string {
