@@ -80,7 +80,9 @@ export function checkGoingOn({
   fingerprints: readonly [string | undefined, string];
 }): void {
   if (tokens.includes(unknownToken) || (isTold && tokens.length === 0)) throw interrupted();
-  if (resumes >= (isWritten ? maxWritten : maxResumes)) throw quarantined();
+  if (isWritten && resumes >= maxWritten) throw quarantined("twice while it wrote this answer");
+  if (resumes >= maxResumes)
+    throw quarantined("three times when the model went on behind the same calls of this answer");
   if (isWritten && before !== now) throw changed();
 }
 
@@ -94,8 +96,7 @@ function changed(): FermataError {
   return new FermataError("engine_crashed", message);
 }
 
-function quarantined(): FermataError {
-  const message =
-    "The server ended twice while it wrote this answer, which may be the cause: it is not written again.";
+function quarantined(when: string): FermataError {
+  const message = `The server ended ${when}, which may be the cause: it is not written again.`;
   return new FermataError("request_quarantined", message);
 }
