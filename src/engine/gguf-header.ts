@@ -95,7 +95,8 @@ function readValue(cursor: GgufCursor, key: string): GgufValue {
 
 function readNumber(cursor: GgufCursor, type: number, key: string): number | bigint {
   const number = numbers[type];
-  if (number === undefined) throw cursor.damaged(`the metadata entry ${key} has type ${type}`);
+  if (number === undefined)
+    throw cursor.damaged(`the metadata entry ${shown(key)} has type ${type}`);
   const [size, read] = number;
   return read(cursor.bytes(size));
 }
@@ -104,9 +105,9 @@ function readArray(cursor: GgufCursor, key: string): GgufArray {
   const type = cursor.u32();
   const length = cursor.u64();
   const size = type === typeString ? 8 : type === typeBool ? 1 : numbers[type]?.[0];
-  if (size === undefined) throw cursor.damaged(`the metadata list ${key} has type ${type}`);
+  if (size === undefined) throw cursor.damaged(`the metadata list ${shown(key)} has type ${type}`);
   if (length * size > cursor.remaining) {
-    throw cursor.damaged(`the metadata list ${key} claims ${length} entries`);
+    throw cursor.damaged(`the metadata list ${shown(key)} claims ${length} entries`);
   }
   if (type === typeString) {
     for (let index = 0; index < length; index++) cursor.skipString();
@@ -145,7 +146,9 @@ function readTensorTable(
     shapes.set(name, shape);
     const offset = cursor.u64();
     if (offset !== expectedOffset) {
-      throw cursor.damaged(`the tensor ${name} is at ${offset} instead of ${expectedOffset}`);
+      throw cursor.damaged(
+        `the tensor ${shown(name)} is at ${offset} instead of ${expectedOffset}`,
+      );
     }
     dataBytes = offset + bytes;
     expectedOffset = padded(dataBytes, alignment);
@@ -161,17 +164,22 @@ function readTensorTable(
 function readTensorShape(cursor: GgufCursor, name: string): { shape: number[]; bytes: number } {
   const dimensionCount = cursor.u32();
   if (dimensionCount > maximumDimensions) {
-    throw cursor.damaged(`the tensor ${name} has ${dimensionCount} dimensions`);
+    throw cursor.damaged(`the tensor ${shown(name)} has ${dimensionCount} dimensions`);
   }
   const shape = Array.from({ length: dimensionCount }, () => cursor.u64());
   const type = cursor.u32();
   const bytes = tensorBytes(type, shape);
   if (bytes === undefined || !Number.isSafeInteger(bytes)) {
     throw cursor.damaged(
-      `the tensor ${name} of type ${type} cannot have shape ${shape.join(" x ")}`,
+      `the tensor ${shown(name)} of type ${type} cannot have shape ${shape.join(" x ")}`,
     );
   }
   return { shape, bytes };
+}
+
+/** A name of the file in an error: short, and nothing that a terminal obeys. */
+function shown(name: string): string {
+  return name.slice(0, maximumNameBytes).replaceAll(/\p{C}/gu, "?");
 }
 
 function padded(size: number, alignment: number): number {

@@ -131,6 +131,17 @@ describe("checkGguf", () => {
     expect(actualCode).toBe(code);
   });
 
+  it("shows little of a name that the file has, and nothing that a terminal obeys", () => {
+    const name = `\u001b[31m\u009b${"x".repeat(5000)}`;
+    const file = fakeGguf(having(name, u32(1)));
+    const end = file.indexOf(name) + Buffer.byteLength(name);
+    file.writeUInt32LE(99, end);
+    const [, message] = refusal(save(file));
+    expect(message).toBe(
+      `PATH is damaged: the metadata entry ?[31m?${"x".repeat(57)} has type 99.`,
+    );
+  });
+
   it("refuses what is no file", () => {
     expect(refusal(join(folder, "none"))).toEqual([
       "model_not_found",
