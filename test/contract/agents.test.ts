@@ -273,6 +273,22 @@ test("an agent of another server answers by its name; when it fails, that is no 
   }
 });
 
+test.each([
+  ["min_tokens", 3],
+  ["stop_token_ids", [5]],
+  ["bad_words", ["x"]],
+  ["allowed_token_ids", [1]],
+  ["include_stop_str_in_output", true],
+  ["close_at_limit", true],
+  ["logprobs", true],
+])("%s is refused by its name where another server answers", async (field, value) => {
+  const endpoint = { url: "http://127.0.0.1:9/v1", model: "large" };
+  const { app } = agentWorld({ ...config.agents, far: { description: "Far", endpoint } });
+  const response = await post(app, { ...question, model: "far", [field]: value });
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error).toMatchObject({ code: "unsupported_value", param: field });
+});
+
 test("a bare prompt is for models", async () => {
   const { app } = agentWorld();
   const response = await app.inject({

@@ -2,7 +2,7 @@
 
 import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
 import type { JsonObject } from "./endpoint.ts";
-import type { DrySampling, Sampling } from "../../engine/types.ts";
+import type { DrySampling, Sampling, TokenRules } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 
@@ -55,6 +55,15 @@ const wireNames: [key: keyof typeof unlessAsked, field: string][] = [
   ["minKeep", "min_keep"],
 ];
 
+/** vLLM's fields, which no other server is asked for. */
+const ruleFields: [rule: keyof TokenRules, field: string][] = [
+  ["minTokens", "min_tokens"],
+  ["stopTokens", "stop_token_ids"],
+  ["bannedTexts", "bad_words"],
+  ["allowed", "allowed_token_ids"],
+  ["keepsStop", "include_stop_str_in_output"],
+];
+
 /** An assistant's of this request may have its reasoning: some models refuse a next round without it. */
 export type RemoteMessage = ChatMessage & {
   /** By the field in which it came. */
@@ -78,11 +87,9 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): JsonObject {
     throw unsupported("logprobs", "are not passed on from an agent's endpoint");
   if (request.promptLogprobs !== undefined)
     throw unsupported("prompt_logprobs", "are not passed on from an agent's endpoint");
-  if (sampling.rules !== undefined)
-    throw unsupported(
-      "model",
-      "names an agent, whose endpoint has no lists of tokens, min_tokens and include_stop_str_in_output",
-    );
+  for (const [rule, field] of ruleFields)
+    if (sampling.rules?.[rule] !== undefined)
+      throw unsupported(field, "is not known to an agent's endpoint");
   if (request.prefill)
     throw unsupported(
       "messages",
