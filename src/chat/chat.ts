@@ -4,6 +4,7 @@ import { type GenerationContext, RunningChat } from "./answer/chat-generation.ts
 import { ConstraintMaker } from "../guidance/output-constraints.ts";
 import { Continuer } from "./hold/continuation.ts";
 import { PromptBuilder } from "./prompt/prompt.ts";
+import { SpliceStore } from "./prompt/splice-store.ts";
 import type { ReasoningDefault } from "./template/reasoning-switch.ts";
 import type {
   ChatCounters,
@@ -26,8 +27,8 @@ export interface ChatOptions {
   externalLeaseMs?: number | undefined;
   /** An answer that writes the same tokens over and over is stopped. Default true. */
   stopsRepetition?: boolean | undefined;
-  /** Memory for splicing generated tokens into returning conversations. Default 16 MiB; 0 turns it off. */
-  spliceBytes?: number | undefined;
+  /** Where generated turns are remembered, for returning conversations. Default: here, as long as this is there. */
+  turns?: SpliceStore | undefined;
 }
 
 export class Chat {
@@ -42,7 +43,7 @@ export class Chat {
       template: options.template,
       toolFormat: options.toolFormat,
       reasoning: options.reasoning,
-      spliceBytes: options.spliceBytes ?? 16 * 1024 * 1024,
+      turns: options.turns ?? new SpliceStore(),
     });
     this.#context = {
       engine,

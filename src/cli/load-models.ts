@@ -13,6 +13,7 @@ import { modelCreated, samplingOf } from "./model-files.ts";
 import type { ModelsFolder } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
 import { createProgress } from "./progress.ts";
+import { TurnMemories } from "./turn-memories.ts";
 
 /** A model in memory, as the program that put it there knows it. */
 export interface OwnModel extends LoadedModel {
@@ -28,13 +29,15 @@ export interface LoadTerms {
   /** Gives a load up. */
   signal: AbortSignal;
   holdLeaseMs: number;
+  /** Of models that leave and come back. */
+  turns?: TurnMemories | undefined;
 }
 
 /** @param isDefault it has the aliases, the template and the format of the options */
 export async function loadModel(
   file: ModelFile,
   isDefault: boolean,
-  { config, log, signal, holdLeaseMs }: LoadTerms,
+  { config, log, signal, holdLeaseMs, turns }: LoadTerms,
   onProgress?: (fraction: number) => void,
 ): Promise<OwnModel> {
   const engine = await Engine.load(
@@ -51,6 +54,7 @@ export async function loadModel(
       toolFormat,
       template: isDefault ? config.chatTemplate : undefined,
       reasoning: config.reasoning,
+      turns: turns?.of(file),
       stopsRepetition: config.stopRepetition,
     });
     const said = chatText(chat);
@@ -94,6 +98,7 @@ export function openPool(
   terms: LoadTerms,
 ): ModelPool<OwnModel> {
   const { config, log } = terms;
+  const turns = new TurnMemories();
   let isFirst = true;
   return new ModelPool<OwnModel>({
     most: config.modelsMax,
@@ -109,7 +114,7 @@ export function openPool(
         loadModel(
           file,
           file.path === standard.path,
-          { ...terms, signal: AbortSignal.any([signal, terms.signal]) },
+          { ...terms, turns, signal: AbortSignal.any([signal, terms.signal]) },
           (fraction) => (onProgress(fraction), also?.(fraction)),
         );
       const loaded = await (isFirst ? loadWithProgress(load) : load());

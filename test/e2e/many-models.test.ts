@@ -129,6 +129,28 @@ test("a conversation goes on after its model was away: only what is new is compu
   expect(second.usage.prompt_tokens_details.cached_tokens).toBeGreaterThanOrEqual(kept);
 });
 
+test("what a model wrote is found as it wrote it after the model was away", async () => {
+  const messages: Message[] = [
+    { role: "user", content: `What does the snake say? ${"It is long and green. ".repeat(12)}` },
+  ];
+  const { body: letter } = await post("/tokenize", { content: "s", model: "twin" });
+  const first = await ask("twin", messages, { logit_bias: { [letter.tokens[0]]: 100 } });
+  const { content } = first.choices[0].message;
+  // A rendering of the text has other tokens than the six that were generated.
+  expect(content).toBe("ssssss");
+  const { body: rendered } = await post("/tokenize", { content, model: "twin" });
+  expect(rendered.tokens).toHaveLength(3);
+  for (const name of kinds) await ask(name, messages);
+  expect((await states()).find(({ id }) => id === "twin")).toMatchObject({ state: "unloaded" });
+  const second = await ask("twin", [
+    ...messages,
+    { role: "assistant", content },
+    { role: "user", content: "And the bee?" },
+  ]);
+  // All but the token that was generated last.
+  expect(second.usage.prompt_tokens_details.cached_tokens).toBe(first.usage.prompt_tokens + 5);
+});
+
 const messages = [{ role: "user", content: "Hello" }];
 const wires: [path: string, body: object][] = [
   ["/v1/chat/completions", { messages, max_tokens: 4 }],

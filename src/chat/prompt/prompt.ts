@@ -13,7 +13,7 @@ import { Pauses, finishInTurns } from "../../parts.ts";
 import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
 import { MarkFinder, type PromptMarks } from "./marks.ts";
 import { findBeginnings } from "./prompt-digest.ts";
-import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
+import type { SpliceRecord, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "../template/template.ts";
 import type { ReasoningDefault } from "../template/reasoning-switch.ts";
@@ -35,7 +35,7 @@ export interface PromptBuilderOptions {
   /** A format's name. Default: found from the template. */
   toolFormat?: string | undefined;
   reasoning?: ReasoningDefault | undefined;
-  spliceBytes: number;
+  turns: SpliceStore;
 }
 
 const noTokens = new Int32Array(0);
@@ -70,7 +70,7 @@ export class PromptBuilder {
     this.spelledTokens = spelledTokensOf(this.format, engine.model);
     this.pauseTriggers = pauseTriggersOf(this.format);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
-    this.turns = new SpliceStore(options.spliceBytes);
+    this.turns = options.turns;
     const { cutsAnywhere = true, isShared = false } = engine.cache;
     this.#marks = cutsAnywhere && !isShared ? null : new MarkFinder(engine);
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));

@@ -51,6 +51,7 @@ interface Entry {
   bytes: number;
 }
 
+const standardBytes = 16 * 1024 * 1024;
 /** Measured: what an entry takes beside its tokens and texts. */
 const bytesBeside = 1024;
 
@@ -64,7 +65,7 @@ export class SpliceStore {
   readonly #scopeKeys = new WeakMap<SpliceScope, string>();
   readonly #digests = new WeakMap<AssistantMessage, string>();
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes = standardBytes) {
     this.#maxBytes = maxBytes;
   }
 

@@ -8,6 +8,7 @@ import { templatesDirectory } from "../../support/llama-cpp-templates.ts";
 
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
 import { PromptBuilder } from "../../../src/chat/prompt/prompt.ts";
+import { SpliceStore } from "../../../src/chat/prompt/splice-store.ts";
 import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
 
@@ -76,7 +77,10 @@ describe.skipIf(templates.length === 0).each(templates)("$name", ({ name, source
     const specials = [...specialsOf(source), "[e~[", "<turn|>", "<SPECIAL_12>"];
     const thinks = setUp([], { template: source, specials });
     const { open, close } = format.reasoning;
-    const prompt = new PromptBuilder(thinks.engine, { template: source, spliceBytes: 0 });
+    const prompt = new PromptBuilder(thinks.engine, {
+      template: source,
+      turns: new SpliceStore(0),
+    });
     const { rendering } = await prompt.render(request().messages, { tools });
     const mode = rendering.reasoning === "off" ? "no" : rendering.reasoning;
     const after = `${close}${format.syntax.afterReasoning ?? ""}`;

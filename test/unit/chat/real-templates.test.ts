@@ -10,6 +10,7 @@ import { Continuer } from "../../../src/chat/hold/continuation.ts";
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
 import { PromptBuilder } from "../../../src/chat/prompt/prompt.ts";
+import { SpliceStore } from "../../../src/chat/prompt/splice-store.ts";
 import { Round } from "../../../src/chat/answer/round.ts";
 import { type GeneratedTurn, SuffixDeriver, withGuard } from "../../../src/chat/prompt/suffix.ts";
 import {
@@ -203,7 +204,7 @@ const cuts = [0, 3, 17, 30, 52, 80];
 async function guessResults(name: string): Promise<string> {
   const engine = new FakeEngine({ template: readFileSync(join(templatesDirectory, name), "utf8") });
   try {
-    const prompts = new PromptBuilder(engine, { spliceBytes: 0 });
+    const prompts = new PromptBuilder(engine, { turns: new SpliceStore(0) });
     const prompt = prompts.template.render(opening, { tools, generationPrompt: true });
     const cities = prompts.template.takesSeveralCalls ? ["Rome", "Oslo"] : ["Rome"];
     const calls = cities.map((city) => ({
