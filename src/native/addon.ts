@@ -24,8 +24,11 @@ const remedy = canBuild
   ? "Build it: `node scripts/setup.mjs`."
   : `No addon is installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;
 
-/** What is missing, where an addon for a GPU does not find the libraries that it was linked with. */
+/** What to do when the system's loader refuses the addon, which was made on another system or for a GPU. */
 function remedyFor(reason: string): string {
+  const glibc = /`GLIBC_([\d.]+)' not found/.exec(reason)?.[1];
+  if (glibc !== undefined)
+    return `It needs glibc ${glibc} or newer, and this system's is older: build Fermata from its source here.`;
   const library = /lib(?:vulkan|cuda|cudart|cublas|cublasLt)\.so[.\d]*/.exec(reason)?.[0];
   if (library === undefined) return remedy;
   const source = library.startsWith("libvulkan")
