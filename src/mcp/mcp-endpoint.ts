@@ -14,10 +14,10 @@ import {
   InitializeRequestSchema,
   isJSONRPCRequest,
   ListToolsRequestSchema,
-  McpError,
   type ProgressToken,
 } from "@modelcontextprotocol/sdk/types.js";
 import { isJsonObject } from "../json.ts";
+import { protocolError } from "./mcp-protocol-error.ts";
 
 export interface PublishedTool {
   name: string;
@@ -92,7 +92,7 @@ export class McpEndpoint {
     server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
       const { name, arguments: args, _meta: meta } = params;
       if (!tools.list().some((tool) => tool.name === name))
-        throw new McpError(ErrorCode.InvalidParams, `Unknown tool ${name.slice(0, 100)}`);
+        throw protocolError(ErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}`);
       const progress = new ProgressReports(meta?.progressToken, (message) =>
         extra.sendNotification({ method: "notifications/progress", params: message }),
       );

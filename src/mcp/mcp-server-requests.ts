@@ -15,11 +15,12 @@ import {
   type ElicitRequest,
   type ElicitResult,
   ErrorCode,
-  McpError,
+  type McpError,
   UrlElicitationRequiredError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { ChatMessage } from "../chat/types.ts";
 import type { PersonQuestion, SampleResult, ToolCallContext } from "../tools/types.ts";
+import { protocolError } from "./mcp-protocol-error.ts";
 import type { McpSampling } from "./mcp-settings.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 
@@ -118,7 +119,7 @@ export class McpServerRequests {
     } catch (error) {
       // Who cancels may have had some drawn.
       if (!call.signal.aborted && !cancelled.aborted) call.tokensLeft += maxTokens;
-      throw new McpError(rejected, describeError(error));
+      throw protocolError(rejected, describeError(error));
     }
     call.tokensLeft += maxTokens - result.tokens;
     return {
@@ -189,12 +190,15 @@ async function kept<Value>(call: AskingCall, work: Promise<Value>): Promise<Valu
 function messagesOf(params: CreateMessageRequest["params"]): ChatMessage[] {
   const { messages, systemPrompt } = params;
   if (messages.length === 0 || messages.length > maxMessages)
-    throw new McpError(ErrorCode.InvalidParams, `messages: send 1 to ${maxMessages} messages`);
+    throw protocolError(ErrorCode.InvalidParams, `messages: send 1 to ${maxMessages} messages`);
   const read = messages.map(({ role, content }): ChatMessage => {
     const blocks = Array.isArray(content) ? content : [content];
     const texts = blocks.map((block) => {
       if (block.type === "text") return block.text;
-      throw new McpError(ErrorCode.InvalidParams, `messages: ${block.type} is not read, only text`);
+      throw protocolError(
+        ErrorCode.InvalidParams,
+        `messages: ${block.type} is not read, only text`,
+      );
     });
     return { role, content: texts.join("\n") };
   });
@@ -211,15 +215,18 @@ function questionOf(params: ElicitRequest["params"]): PersonQuestion {
   const message = plainText(params.message, maxQuestion);
   if (params.mode === "url") {
     if (!/^https?:$/.test(new URL(params.url).protocol))
-      throw new McpError(ErrorCode.InvalidParams, "url: only http and https are opened");
+      throw protocolError(ErrorCode.InvalidParams, "url: only http and https are opened");
     return { message, url: params.url };
   }
   const { requestedSchema: schema } = params;
   if (JSON.stringify(schema).length > maxSchemaBytes)
-    throw new McpError(ErrorCode.InvalidParams, `requestedSchema: at most ${maxSchemaBytes} bytes`);
+    throw protocolError(
+      ErrorCode.InvalidParams,
+      `requestedSchema: at most ${maxSchemaBytes} bytes`,
+    );
   return { message, schema };
 }
 
 function refused(reason: string): McpError {
-  return new McpError(rejected, `Sampling is refused: ${reason}`);
+  return protocolError(rejected, `Sampling is refused: ${reason}`);
 }

@@ -42,6 +42,13 @@ test.each([
   ]);
 });
 
+test("a tool that nobody has is named once, with the code once", async () => {
+  const { messages } = await post(request("tools/call", { name: "nobody", arguments: {} }));
+  expect(messages).toEqual([
+    { jsonrpc: "2.0", id: 7, error: { code: -32602, message: "Unknown tool: nobody" } },
+  ]);
+});
+
 test("one id for two requests that are refused: the first is answered, and the server goes on", async () => {
   const world = createWorld();
   const unhandled = vi.fn();

@@ -136,7 +136,7 @@ describe.each(["stdio", "http"])("%s", (door) => {
     expect(result.isError).toBe(true);
     expect(textOf(result)).toContain('"prompt" must be a string');
     await expect(client.callTool({ name: "nobody", arguments: {} })).rejects.toThrow(
-      "Unknown tool nobody",
+      /^MCP error -32602: Unknown tool: nobody$/,
     );
   });
 
