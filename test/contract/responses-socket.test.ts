@@ -148,7 +148,11 @@ test("generate: false reads the prompt and answers nothing", async () => {
   const client = await new Client().open();
   client.send({ input: "Hi", generate: false });
   const { response } = (await client.until("response.completed")).at(-1);
-  expect(response).toMatchObject({ status: "completed", incomplete_details: null, output: [] });
+  const whole = { status: "completed", incomplete_details: null, output: [] };
+  expect(response).toMatchObject(whole);
+  expect(response.completed_at).toEqual(expect.any(Number));
+  const stored = await world.app.inject({ url: `/v1/responses/${response.id}` });
+  expect(stored.json()).toMatchObject(whole);
   client.send({ input: "Go on", previous_response_id: response.id });
   await client.until("response.completed");
   const { messages } = world.chat.requests.at(-1)!;

@@ -88,7 +88,7 @@ export const responseFields = {
   max_tool_calls: optional(integer(1), "of tools that this server runs"),
   max_output_tokens: optional(
     tokenLimit,
-    "over all rounds; -1 is no limit; 0 reads the prompt into the cache and answers nothing; at most the context",
+    "over all rounds; -1 is no limit; 0 reads the prompt into the cache, and the response is `completed` without output; at most the context",
   ),
   n_predict: {
     ...maxTokensFields.n_predict,

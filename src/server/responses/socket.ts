@@ -20,7 +20,7 @@ import { resumeBeforeModel } from "./before-model.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
 import type { ResponseRun } from "./run.ts";
 import type { RecalledResponse, ResponsesContext } from "./service.ts";
-import type { Item, WireEvent } from "./types.ts";
+import type { Item } from "./types.ts";
 import { answerOf } from "../answer/traces.ts";
 
 /** Events that may wait to be sent; then the response waits for its reader. */
@@ -153,14 +153,14 @@ class ResponseSocket {
     this.#cancel = (reason) => work.controller.abort(reason);
     let status = 200;
     try {
-      const message = readMessage(await request.server.readJson(request, data));
+      const body = readMessage(await request.server.readJson(request, data));
       if (keys.areNeeded && keys.ofOwner(request.owner) === null) {
         this.#socket.close(closeCode.policy, "The API key is no longer valid.");
         return;
       }
       await request.server.quarantine.admit(request.bodyHash, ended);
       this.#report(true, null);
-      await this.#start(message, work.controller.signal, startedAt);
+      await this.#start(body, work.controller.signal, startedAt);
       request.server.quarantine.release(request.bodyHash);
       this.#report(false, request.bodyHash);
     } catch (error) {
@@ -179,11 +179,11 @@ class ResponseSocket {
     }
   }
 
-  async #start({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
+  async #start(body: object, signal: AbortSignal, startedAt: number): Promise<void> {
     await missingServers(this.#context.services.tools, body, this.#request);
     await resumeBeforeModel(body, this.#request.owner, this.#context);
     const run = (context: ResponsesContext): Promise<void> =>
-      this.#runWith(context, { body, isWarmUp }, signal, startedAt);
+      this.#runWith(context, body, signal, startedAt);
     await withModel(
       wantedModel(body),
       this.#context,
@@ -194,7 +194,7 @@ class ResponseSocket {
 
   async #runWith(
     context: ResponsesContext,
-    { body, isWarmUp }: Message,
+    body: object,
     signal: AbortSignal,
     startedAt: number,
   ): Promise<void> {
@@ -220,7 +220,7 @@ class ResponseSocket {
     const { run, items } = started;
     this.#run = run;
     if (request.previousResponseId !== null) this.#recalled = null;
-    for await (const event of run.read(-1)) await this.#send(isWarmUp ? asCompleted(event) : event);
+    for await (const event of run.read(-1)) await this.#send(event);
     const { status, store, id, output } = run.response;
     const isWhole = status === "completed" || status === "incomplete";
     if (isWhole && !store)
@@ -281,15 +281,8 @@ function isCancel(data: Buffer): boolean {
   }
 }
 
-interface Message {
-  /** As POST takes it, for a stream. */
-  body: object;
-  /** The prompt is read into the cache, for a request that names this response as its previous one. */
-  isWarmUp: boolean;
-}
-
-/** @throws FermataError of status 400 */
-function readMessage(value: unknown): Message {
+/** @returns a body as POST takes it, for a stream @throws FermataError of status 400 */
+function readMessage(value: unknown): object {
   if (!isJsonObject(value))
     throw new FermataError("invalid_json", "The message is no JSON object. Send one.");
   const { type, generate = true, stream: _, fermata = {}, ...body } = value;
@@ -297,19 +290,9 @@ function readMessage(value: unknown): Message {
     throw fieldError("invalid_value", "type", "is not known", 'Send "response.create"');
   if (typeof generate !== "boolean")
     throw fieldError("invalid_type", "generate", "must be true or false", "Leave it out");
+  // The prompt is read into the cache, for a request that names this response as its previous one.
   const limit = generate ? {} : { max_output_tokens: 0 };
   // The connection's next message would wait for the outputs that it brings.
   const own = isJsonObject(fermata) ? { tools: "close", ...fermata } : fermata;
-  return { body: { ...body, ...limit, fermata: own, stream: true }, isWarmUp: !generate };
-}
-
-/** The end of a response that should have no output. */
-function asCompleted(event: WireEvent): WireEvent {
-  if (event.type !== "response.incomplete") return event;
-  const response = { ...(event["response"] as object), status: "completed" };
-  return {
-    ...event,
-    type: "response.completed",
-    response: { ...response, incomplete_details: null },
-  };
+  return { ...body, ...limit, fermata: own, stream: true };
 }

@@ -183,9 +183,11 @@ export class ResponseWriter {
 
   finish(finish: Finish, now: number): WireEvent[] {
     const cutBy = cutReasons[finish.reason];
-    const isCut = cutBy !== undefined;
+    // With a limit of 0 the prompt is read for a later request, and nothing is missing.
+    const isWarmUp = this.response.max_output_tokens === 0 && finish.reason === "length";
+    const isCut = cutBy !== undefined && !isWarmUp;
     const events = this.#closeAll(isCut ? "incomplete" : "completed");
-    if (this.#items.length === 0 && !isCut)
+    if (this.#items.length === 0 && cutBy === undefined)
       events.push(...this.#writeText("message", ""), ...this.#closeText("completed"));
     this.response.usage = wireResponseUsage(finish.usage);
     if (finish.warnings !== undefined) this.response.warnings = finish.warnings;
