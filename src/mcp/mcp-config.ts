@@ -158,7 +158,7 @@ function readHeaders(headers: ConfigReader): Record<string, string> {
   return texts;
 }
 
-const oauthKeys = ["clientId", "clientSecret", "scope", "issuer", "callbackPort"];
+const oauthKeys = ["clientId", "clientSecret", "scope", "issuer", "pkce", "callbackPort"];
 /** Of other programs: the server says where its logins are. */
 const foreignOAuthKeys = ["authorizationUrl", "enabled", "redirectUri", "tokenUrl"];
 
@@ -171,6 +171,7 @@ function readOAuth(oauth: ConfigReader): McpOAuth {
     clientSecret: textOf("clientSecret"),
     scope: textOf("scope"),
     issuer: textOf("issuer"),
+    pkce: oauth.flag("pkce", false),
     callbackPort: oauth.has("callbackPort") ? oauth.number("callbackPort", 1, 65_535) : undefined,
   };
 }

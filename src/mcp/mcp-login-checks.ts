@@ -46,6 +46,24 @@ export function distrustOf(
   return `${problem}, and its ${stray[0]} is elsewhere. ${remedy}`;
 }
 
+/**
+ * Whoever reads the code of a login on its way must not get a token for it. So MCP wants the metadata to say that PKCE is checked, by
+ * S256. A server without metadata follows MCP's first version, which demands PKCE of it.
+ * @returns why nobody should log in there. Null: PKCE is checked
+ */
+export function withoutPkce(
+  { oauth }: OAuthServer,
+  { authorizationServerUrl, authorizationServerMetadata: metadata }: OAuthServerInfo,
+): string | null {
+  const methods = metadata?.code_challenge_methods_supported;
+  if (metadata === undefined || methods?.includes("S256") === true) return null;
+  const who = `the authorization server at ${plainText(new URL(authorizationServerUrl).href, 200)}`;
+  if (methods !== undefined) return `${who} does not check PKCE with S256`;
+  if (oauth?.pkce === true) return null;
+  const remedy = 'If you know that it does, add "pkce": true to "oauth" of the MCP configuration';
+  return `${who} does not say that it checks PKCE ("code_challenge_methods_supported"). ${remedy}`;
+}
+
 /** Names below a host's own are given by whoever has the host. */
 function isAtOrBelow({ origin, protocol, hostname }: URL, address: URL): boolean {
   if (origin === address.origin) return true;

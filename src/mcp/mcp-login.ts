@@ -20,7 +20,7 @@ import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
-import { distrustOf, isPrivate, readable } from "./mcp-login-checks.ts";
+import { distrustOf, isPrivate, readable, withoutPkce } from "./mcp-login-checks.ts";
 import { clientMetadata, configuredClient, joinScopes } from "./mcp-oauth.ts";
 import { McpSession } from "./mcp-session.ts";
 import type { McpAddress, McpServerConfig, OAuthServer } from "./mcp-settings.ts";
@@ -60,7 +60,7 @@ export async function login(
       ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
     }),
   );
-  const distrust = distrustOf(server, found);
+  const distrust = distrustOf(server, found) ?? withoutPkce(server, found);
   if (distrust !== null) throw failed(distrust);
   const callback = await Callback.listen(oauth?.callbackPort ?? 0, found);
   const lacking = credentials.find(url)?.lacking;

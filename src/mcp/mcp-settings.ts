@@ -37,6 +37,8 @@ export interface McpOAuth {
   scope?: string | undefined;
   /** As the authorization server calls itself. Default: by the address that the MCP server names. */
   issuer?: string | undefined;
+  /** The authorization server checks PKCE, though its metadata does not say so. */
+  pkce?: boolean | undefined;
   /** Of the callback, if the registered client has one. Default: any. */
   callbackPort?: number | undefined;
 }

@@ -25,6 +25,7 @@ test("what is said of a login", () => {
     oauth: { ...oauth, issuer },
   });
   expect(() => read({ issuer: 1 })).toThrow("issuer");
+  expect(() => read({ pkce: "yes" })).toThrow("pkce");
   expect(() => read({ isuer: issuer })).toThrow("isuer");
 });
 

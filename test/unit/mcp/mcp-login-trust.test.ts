@@ -145,6 +145,25 @@ describe("a login", () => {
     expect(server.seen.token).toHaveLength(3);
   });
 
+  test("an authorization server that does not say that it checks PKCE gets no login, but at the operator's word", async () => {
+    server.needs = { initialize: "see" };
+    const { origin } = new URL(server.url);
+    server.metadata = { code_challenge_methods_supported: undefined };
+    await expect(logIn()).rejects.toMatchObject({
+      code: "mcp_login_failed",
+      message: `The login failed: the authorization server at ${origin}/ does not say that it checks PKCE ("code_challenge_methods_supported"). If you know that it does, add "pkce": true to "oauth" of the MCP configuration.`,
+    });
+    for (const methods of [[], ["plain"]]) {
+      server.metadata = { code_challenge_methods_supported: methods };
+      await expect(logIn({ pkce: true })).rejects.toThrow("does not check PKCE with S256");
+    }
+    expect(server.seen).toEqual({ register: [], authorize: [], token: [] });
+    server.metadata = { code_challenge_methods_supported: undefined };
+    await logIn({ pkce: true });
+    expect(server.seen.authorize[0]!.get("code_challenge_method")).toBe("S256");
+    expect(server.seen.token[0]!.get("code_verifier")).toMatch(/^[\w.~-]{43,}$/);
+  });
+
   test("an answer that names another authorization server, or none where it must, gets no further", async () => {
     server.needs = { initialize: "see" };
     const stranger = {
