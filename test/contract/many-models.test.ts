@@ -188,3 +188,24 @@ test("an MCP client that looks loads no model, and what it asks for it can cance
   await eventually(() => expect(world.chats["tiny"]!.cancelledCount).toBe(1));
   expect(world.story).toEqual(["+tiny"]);
 });
+
+test("who looks at /props and /slots without a name loads no model", async () => {
+  const world = createModelsWorld();
+  const get = async (url: string): Promise<Json> => (await world.app.inject({ url })).json();
+  expect(await get("/props")).toMatchObject({
+    role: "router",
+    model_alias: "fermata",
+    model_path: "none",
+    default_generation_settings: { params: {}, n_ctx: 0 },
+    chat_template: "",
+    endpoint_props: false,
+  });
+  expect(await get("/slots")).toEqual([]);
+  expect(world.story).toEqual([]);
+  const named = await get("/props?model=other");
+  expect(named).toMatchObject({ model_alias: "other" });
+  expect(named).not.toHaveProperty("role");
+  expect(await get("/props")).toEqual(named);
+  expect(await get("/slots")).not.toEqual([]);
+  expect(world.story).toEqual(["+other"]);
+});

@@ -1,10 +1,11 @@
 /** GET /props and /slots, as llama-server has them: what its clients and load balancers ask for. */
 
-import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
 import { fingerprintOf } from "../answer/completion-parts.ts";
+import { wantedModel } from "../answer/target.ts";
 import type { RouteContext } from "../context.ts";
+import type { ModelRoute } from "../model-routes.ts";
 
 /** llama-server's number for "draw one". */
 const drawnSeed = 2 ** 32 - 1;
@@ -12,13 +13,25 @@ const drawnSeed = 2 ** 32 - 1;
 export function propsRoute({
   services,
   config,
-}: Pick<RouteContext, "services" | "config">): RouteOptions {
+}: Pick<RouteContext, "services" | "config">): ModelRoute {
   const { model, engine } = services;
   const sampling = { ...config.sampling, seed: drawnSeed, logitBias: [] };
+  const ofServer = {
+    modalities: { vision: false, video: false, audio: false },
+    endpoint_slots: true,
+    endpoint_props: false,
+    endpoint_metrics: true,
+    ui: (config.page ?? null) !== null,
+    ui_settings: {},
+    cors_proxy_enabled: false,
+    is_sleeping: false,
+  };
   return {
     method: "GET",
     url: "/props",
     logLevel: "warn",
+    withoutModel: async ({ query }) =>
+      looksAtNone(query, services) ? { ...propsOfNone, ...ofServer } : undefined,
     handler: async () => ({
       default_generation_settings: {
         params: generationSettings(sampling, model.maxTokens),
@@ -29,21 +42,34 @@ export function propsRoute({
       // A path of this machine is no client's business.
       model_path: model.id,
       model_ftype: engine.model.fileType,
-      modalities: { vision: false, video: false, audio: false },
-      endpoint_slots: true,
-      endpoint_props: false,
-      endpoint_metrics: true,
       chat_template: services.chat.templateSource ?? "",
       chat_template_caps: acceptedMessages(services),
-      ui: (config.page ?? null) !== null,
-      ui_settings: {},
-      cors_proxy_enabled: false,
       bos_token: engine.model.bosToken,
       eos_token: engine.model.eosToken,
       build_info: `fermata ${fingerprintOf(model)}`,
-      is_sleeping: false,
+      ...ofServer,
     }),
   };
+}
+
+/** As llama-server's router answers without a model's name. */
+const propsOfNone = {
+  role: "router",
+  default_generation_settings: { params: {}, n_ctx: 0 },
+  total_slots: 0,
+  model_alias: "fermata",
+  model_path: "none",
+  model_ftype: "",
+  chat_template: "",
+  chat_template_caps: {},
+  bos_token: "",
+  eos_token: "",
+  build_info: "fermata",
+};
+
+/** Who names no model only looks, and none is in memory: none is loaded for it. */
+function looksAtNone(query: unknown, { models }: RouteContext["services"]): boolean {
+  return models !== undefined && wantedModel(query) === null && models.loaded().length === 0;
 }
 
 /** What messages may have: more than the template takes, because they are brought into its form. */
@@ -63,14 +89,14 @@ function acceptedMessages({ model, chat }: RouteContext["services"]): Record<str
 }
 
 /** Running sequences count from slot 0 on: none of them has a slot that lasts. */
-export function slotsRoute({
-  services: { model, engine },
-}: Pick<RouteContext, "services">): RouteOptions {
+export function slotsRoute({ services }: Pick<RouteContext, "services">): ModelRoute {
+  const { model, engine } = services;
   return {
     method: "GET",
     url: "/slots",
     config: { scope: "admin" },
     logLevel: "warn",
+    withoutModel: async ({ query }) => (looksAtNone(query, services) ? [] : undefined),
     handler: async (request) => {
       const { running } = engine.stats();
       const { fail_on_no_slot: mustBeFree = "" } = request.query as { fail_on_no_slot?: string };

@@ -120,7 +120,8 @@ export const aboutOperations: Readonly<Record<string, Operation>> = {
     answer: done,
   },
   "GET /props": {
-    summary: "The defaults of a request, and the chat template.",
+    summary:
+      "The defaults of a request, and the chat template. With `--models-dir` and no model in memory, `role` is `router` and the rest is empty, unless `?model=` names one.",
     answer: answer({
       default_generation_settings: answer({ params: object, n_ctx: whole }),
       total_slots: whole,
