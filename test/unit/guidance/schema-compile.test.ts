@@ -71,6 +71,26 @@ describe("rewrites", () => {
     }
   });
 
+  test.each([
+    [
+      "email",
+      "^(?:[\\w'+\\-]+\\.)*[\\w'+\\-]*[\\w+-]@(?:[A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
+    ],
+    ["uuid", "^([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|f{8}-f{4})$"],
+    ["date-time", "^\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01]))T\\d\\d:[0-5]\\d:00Z$"],
+    ["base64", "^$|^(?:[0-9a-zA-Z+/]{4})*(?:[0-9a-zA-Z+/]{2}==|[0-9a-zA-Z+/]{3}=)?$"],
+  ])("the format %s beside a pattern for the same, as Zod writes them", (format, pattern) => {
+    const { schema, issues } = compile({ type: "string", format, pattern });
+    expect(issues).toEqual([]);
+    expect(schema?.["allOf"]).toHaveLength(2);
+  });
+
+  test("patterns whose automaton is large together are not held together", () => {
+    const pattern = (letter: string) => ({ pattern: `^.*${letter}.{6}b.{6}$` });
+    const { issues } = compile({ type: "string", allOf: [pattern("a"), pattern("b")] });
+    expect(issues).toEqual([expect.objectContaining({ keyword: "pattern" })]);
+  });
+
   test("oneOf whose branches overlap excludes the overlap", () => {
     const { schema } = compile({ type: "integer", oneOf: [{ minimum: 0 }, { maximum: 5 }] });
     expect(schema).toEqual({

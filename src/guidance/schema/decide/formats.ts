@@ -17,7 +17,7 @@ const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
 /** Top-level domains end with a letter. */
 const topLabel = "[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z])?";
-const email = `${atom}(?:\\.?${atom}){0,63}@(?:${label}\\.)+${topLabel}`;
+const email = `${atom}+(?:\\.${atom}+)*@(?:${label}\\.)+${topLabel}`;
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
 const ipv4 = `(?:${octet}\\.){3}${octet}`;
 const hex = "[0-9a-fA-F]";
@@ -85,7 +85,7 @@ const known = new Map<string, Format>([
   ["date", { pattern: date }],
   ["time", { pattern: clock + zone }],
   ["date-time", { pattern: `${date}[tT]${clock}${zone}` }],
-  ["email", { pattern: email, maxLength: 254 }],
+  ["email", { pattern: email }],
   ["hostname", { pattern: `${label}(?:\\.${label})*`, maxLength: 253 }],
   ["ipv4", { pattern: ipv4 }],
   ["ipv6", { pattern: `(?:${ipv6})`, isNamed: true }],

@@ -11,17 +11,17 @@ export const maxMatchLength = 1000;
 /** Of comparisons. */
 const maxCompared = { states: 300, pairs: 50_000 };
 
-interface State {
+export interface AutomatonState {
   /** Over a character. */
   steps: { set: CharacterSet; to: number }[];
   /** Over none; some only at the text's start or end. */
   jumps: { to: number; at: "start" | "end" | null }[];
 }
 
-const first = 0;
-const last = 1;
+export const first = 0;
+export const last = 1;
 const anyCharacter: CharacterSet = { kind: "set", ranges: [], properties: [], negated: true };
-const automata = new WeakMap<Regex, State[]>();
+const automata = new WeakMap<Regex, AutomatonState[]>();
 
 /** @returns whether `regex` matches somewhere in `text` */
 export function matches(regex: Regex, text: string): boolean {
@@ -62,7 +62,7 @@ export function areDisjoint(a: Regex, b: Regex): boolean {
     if (seen.has(key)) continue;
     seen.add(key);
     if (seen.size > maxCompared.pairs || (x === last && y === last)) return false;
-    const isAllowed = ({ at }: State["jumps"][number]): boolean =>
+    const isAllowed = ({ at }: AutomatonState["jumps"][number]): boolean =>
       at === null || (at === "start" ? isStart : isEnd);
     for (const jump of one[x]!.jumps) if (isAllowed(jump)) open.push([jump.to, y, isStart, isEnd]);
     for (const jump of other[y]!.jumps)
@@ -77,10 +77,10 @@ export function areDisjoint(a: Regex, b: Regex): boolean {
 }
 
 /** Of all texts in which the expression matches somewhere. Its size is bounded by `parseRegex`. */
-function automatonOf(regex: Regex): State[] {
+export function automatonOf(regex: Regex): AutomatonState[] {
   const known = automata.get(regex);
   if (known !== undefined) return known;
-  const states: State[] = [];
+  const states: AutomatonState[] = [];
   const add = (): number => states.push({ steps: [], jumps: [] }) - 1;
   const jump = (from: number, to: number, at: "start" | "end" | null = null): void => {
     states[from]!.jumps.push({ to, at });
@@ -153,7 +153,7 @@ function hasProperty(name: string, character: string): boolean {
 }
 
 /** What a property has is not looked up: it may be anything. */
-function rangesOf({ ranges, properties, negated }: CharacterSet): readonly Range[] {
+export function rangesOf({ ranges, properties, negated }: CharacterSet): readonly Range[] {
   if (properties.length > 0) return invert([]);
   return negated ? invert(ranges) : ranges;
 }

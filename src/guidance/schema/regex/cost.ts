@@ -1,11 +1,15 @@
 /** What expressions cost the mask engine, whose automata it builds while it walks: measured, for it cannot say so before. */
 
+import { isSmallTogether } from "./conjunction.ts";
 import { type Regex, RegexError, sizeOf } from "./parse.ts";
 
 /** One count beside which there is hardly another; several of them together. */
 const most = { alone: 10_000, together: 1000, beside: 16 };
-/** Expressions for the same text, and positions in counts of theirs that may begin anywhere. */
-const joined = { expressions: 4, positions: 8 };
+/**
+ * Expressions for the same text, and positions in counts of theirs that may begin anywhere. Where there are more of these
+ * and all are anchored, as formats are, the states of their automaton tell.
+ */
+const joined = { expressions: 4, positions: 8, states: 2000 };
 
 /** @throws RegexError, to follow "the pattern" */
 export function checkCounts(regex: Regex): void {
@@ -16,15 +20,36 @@ export function checkCounts(regex: Regex): void {
   if (all > limit) throw new RegexError(`counts more than ${limit} positions`);
 }
 
+/** Formats and patterns come again and again, also within one schema. */
+const smallTogether = new Map<string, boolean>();
+const maxRemembered = 200;
+
+function areSmallTogether(patterns: readonly { source: string; regex: Regex }[]): boolean {
+  if (!patterns.every(({ regex }) => isAnchored(regex))) return false;
+  const key = JSON.stringify(patterns.map(({ source }) => source));
+  const isSmall =
+    smallTogether.get(key) ??
+    isSmallTogether(
+      patterns.map(({ regex }) => regex),
+      joined.states,
+    );
+  if (smallTogether.size === maxRemembered) smallTogether.clear();
+  smallTogether.set(key, isSmall);
+  return isSmall;
+}
+
 /** Those which one text can be held to together, in their order. */
-export function holdableTogether<T extends { regex: Regex }>(patterns: readonly T[]): Set<T> {
+export function holdableTogether<T extends { source: string; regex: Regex }>(
+  patterns: readonly T[],
+): Set<T> {
   if (patterns.length < 2) return new Set(patterns);
   const kept = new Set<T>();
   let positions = 0;
   for (const pattern of patterns) {
     const cost = floatingCounts(pattern.regex);
-    const isDear = positions + cost > joined.positions && kept.size > 0;
-    if (isDear || kept.size === joined.expressions) continue;
+    if (kept.size === joined.expressions) continue;
+    const mayBeDear = positions + cost > joined.positions && kept.size > 0;
+    if (mayBeDear && !areSmallTogether([...kept, pattern])) continue;
     positions += cost;
     kept.add(pattern);
   }
@@ -34,8 +59,14 @@ export function holdableTogether<T extends { regex: Regex }>(patterns: readonly 
 /** 0 where every count begins at a known place. */
 function floatingCounts(regex: Regex): number {
   const sizes = countsOf(regex);
-  const isAnchored = regex.kind === "concat" && regex.parts[0]?.kind === "start";
-  return isAnchored && sizes.length < 2 ? 0 : sum(sizes);
+  const beginsAtStart = regex.kind === "concat" && regex.parts[0]?.kind === "start";
+  return beginsAtStart && sizes.length < 2 ? 0 : sum(sizes);
+}
+
+/** Every match begins at the text's start. */
+function isAnchored(regex: Regex): boolean {
+  if (regex.kind === "or") return regex.options.every(isAnchored);
+  return regex.kind === "start" || (regex.kind === "concat" && isAnchored(regex.parts[0]!));
 }
 
 /** Positions of the outermost counted repetitions. */
