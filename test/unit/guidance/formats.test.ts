@@ -68,7 +68,7 @@ test("references, templates and what OpenAPI has: as they are written", () => {
 test("pydantic's names: as it reads them", () => {
   const known = {
     date: ["0001-01-01", "2024-02-29"],
-    email: ["ann@example.com", "a.b+c@x-y.co.uk"],
+    email: ["ann@example.com", "a.b+c@x-y.co.uk", `${"a".repeat(64)}@example.com`],
     uuid4: ["9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d"],
     uuid7: ["0190163d-8694-739b-aea5-966c26f8ad91"],
     ipvanyaddress: ["127.0.0.1", "::1"],
@@ -78,7 +78,7 @@ test("pydantic's names: as it reads them", () => {
   };
   const others = {
     date: ["0000-01-01", "0000-02-29", "2023-02-29"],
-    email: ["ann@example", "ann@example.1", ".ann@example.com"],
+    email: ["ann@example", "ann@example.1", ".ann@example.com", `${"a".repeat(65)}@example.com`],
     uuid4: ["9b2a1c3e-0f4d-1a5b-8c6d-7e8f9a0b1c2d", "0"],
     uuid7: ["9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d"],
     ipvanyaddress: ["127.0.0", "localhost"],

@@ -15,9 +15,8 @@ const clock = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?";
 const zone = "(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
-/** Top-level domains end with a letter. */
-const topLabel = "[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z])?";
-const email = `${atom}+(?:\\.${atom}+)*@(?:${label}\\.)+${topLabel}`;
+/** No longer than readers of addresses take it (RFC 5321: 64 characters before the @), so that it ends. */
+const email = `${atom}(?:\\.?${atom}){0,63}@(?:${label}\\.){1,4}[a-zA-Z]{2,24}`;
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
 const ipv4 = `(?:${octet}\\.){3}${octet}`;
 const hex = "[0-9a-fA-F]";
