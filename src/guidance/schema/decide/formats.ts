@@ -15,8 +15,9 @@ const clock = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?";
 const zone = "(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
-/** No longer than readers of addresses take it (RFC 5321: 64 characters before the @), so that it ends. */
-const email = `${atom}(?:\\.?${atom}){0,63}@(?:${label}\\.){1,4}[a-zA-Z]{2,24}`;
+/** Readers of addresses take 64 characters before the @ and 254 in all (RFC 5321), which only many dots exceed here. */
+const emailLabel = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?";
+const email = `${atom}(?:\\.?${atom}){0,63}@(?:${emailLabel}\\.){1,4}[a-zA-Z]{2,24}`;
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
 const ipv4 = `(?:${octet}\\.){3}${octet}`;
 const hex = "[0-9a-fA-F]";
