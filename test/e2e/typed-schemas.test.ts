@@ -32,6 +32,12 @@ const fields = {
     type: "string",
     pattern: "^(?P<year>\\d{4})-(?P<month>0[1-9]|1[0-2])$",
   },
+  "pydantic, Decimal": {
+    anyOf: [
+      { type: "number", maximum: 1000 },
+      { type: "string", pattern: "^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$" },
+    ],
+  },
   "pydantic, a 64-bit integer": { type: "integer", minimum: -(2 ** 63), maximum: 2 ** 63 },
   "pydantic, a union with a discriminator": {
     discriminator: { propertyName: "status" },
@@ -43,6 +49,10 @@ const fields = {
   "zod, uuid": text("uuid", { pattern: zodUuid }),
   "zod, email": text("email", { pattern: zodEmail }),
   "zod, datetime": text("date-time", { pattern: zodTime }),
+  "zod, email of 4.0": text("email", {
+    pattern:
+      "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
+  }),
   "zod, float32": { type: "number", minimum: -3.4028234663852886e38, maximum: 3.4e38 },
 };
 

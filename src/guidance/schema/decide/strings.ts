@@ -2,7 +2,8 @@
 
 import { matches, maxMatchLength } from "../regex/automaton.ts";
 import { checkCounts, holdableTogether } from "../regex/cost.ts";
-import { RegexError, parseRegex } from "../regex/parse.ts";
+import { complementOf } from "../regex/complement.ts";
+import { RegexError, parseRegex, parseWithLookAhead } from "../regex/parse.ts";
 import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
 import type { Facts, PatternFact } from "./facts.ts";
@@ -29,8 +30,8 @@ export const stringKeywords: Record<string, Keyword> = {
     types: ["string"],
     ways: (value, { node, holds }) => {
       if (!holds) unsupported("is negated: text that does not match cannot be described");
-      const pattern = readPattern(value, node.path);
-      return fact((facts) => facts.patterns.push(pattern));
+      const patterns = readPatterns(value, node.path);
+      return fact((facts) => facts.patterns.push(...patterns));
     },
   },
   format: {
@@ -58,11 +59,29 @@ function counted({ ways, ...keyword }: Keyword): Keyword {
 
 /** @throws Unsupported what no automaton can do */
 export function readPattern(value: unknown, path: string): PatternFact {
+  return reading(value, (source) => {
+    const regex = parseRegex(source);
+    checkCounts(regex);
+    return { source, regex, path };
+  });
+}
+
+/** What a pattern looks ahead at is a pattern of its own. @throws as `readPattern` */
+function readPatterns(value: unknown, path: string): PatternFact[] {
+  return reading(value, (source) => {
+    const { regex, ahead } = parseWithLookAhead(source);
+    const others = ahead.map((each) => (each.negated ? complementOf(each.regex) : each.regex));
+    return [regex, ...others].map((each, index) => {
+      checkCounts(each);
+      return { source: index === 0 ? source : `${index} ${source}`, regex: each, path };
+    });
+  });
+}
+
+function reading<Result>(value: unknown, read: (source: string) => Result): Result {
   if (typeof value !== "string") unsupported("must be a string");
   try {
-    const regex = parseRegex(value);
-    checkCounts(regex);
-    return { source: value, regex, path };
+    return read(value);
   } catch (error) {
     if (error instanceof RegexError) unsupported(`has a pattern that ${error.message}`);
     throw error;

@@ -3,7 +3,8 @@
 import { type AutomatonState, automatonOf, first, last, rangesOf } from "./automaton.ts";
 import type { Regex } from "./parse.ts";
 
-const maxCharacters = 100;
+/** More is not tried: places of the automata, each over each character. */
+const maxTried = 200_000;
 
 /** Of one expression, while a text is read: the states that its automaton may be in, from which it can still match. */
 type Places = readonly number[];
@@ -14,18 +15,20 @@ interface Reader {
   live: ReadonlySet<number>;
 }
 
-/** @returns whether its states are at most so many; false also where there are too many characters to try */
+/** @returns whether its states are at most so many; false also where it takes long to tell */
 export function isSmallTogether(regexes: readonly Regex[], mostStates: number): boolean {
   const readers = regexes.map((regex): Reader => {
     const states = automatonOf(regex);
     return { states, live: liveStates(states) };
   });
   const characters = representatives(readers.flatMap(({ states }) => states));
-  if (characters.length > maxCharacters) return false;
+  let tried = 0;
   const start = readers.map(({ states }) => closed(states, [first], true));
   const seen = new Set([keyOf(start)]);
   const open: Places[][] = [start];
-  for (let places = open.pop(); places !== undefined; places = open.pop())
+  for (let places = open.pop(); places !== undefined; places = open.pop()) {
+    tried += characters.length * places.reduce((sum, each) => sum + each.length, 0);
+    if (tried > maxTried) return false;
     for (const character of characters) {
       const next = readers.map((reader, index) => after(reader, places[index]!, character));
       const key = keyOf(next);
@@ -34,6 +37,7 @@ export function isSmallTogether(regexes: readonly Regex[], mostStates: number): 
       if (seen.size > mostStates) return false;
       open.push(next);
     }
+  }
   return true;
 }
 

@@ -71,11 +71,25 @@ const escapes: Record<AST.EscapeCharacterSet["kind"], Range[]> = {
  * @throws RegexError with what is wrong or not regular, to follow "the pattern"
  */
 export function parseRegex(source: string): Regex {
+  const { regex, ahead } = parseWithLookAhead(source);
+  if (ahead.length > 0) throw new RegexError("looks ahead");
+  return regex;
+}
+
+/** What must match at the text's start, or must not. */
+export interface LookAhead {
+  regex: Regex;
+  negated: boolean;
+}
+
+/** Looks ahead only behind a `^` at its beginning, as patterns of passwords do. @throws as `parseRegex` */
+export function parseWithLookAhead(source: string): { regex: Regex; ahead: LookAhead[] } {
   if (source.length > maxLength) throw new RegexError(`is longer than ${maxLength} characters`);
   const written = asJavaScript(source);
-  const regex = new TreeBuilder(written).alternatives(read(written.source).alternatives, 1);
-  if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
-  return regex;
+  const parsed = new TreeBuilder(written).pattern(read(written.source));
+  for (const { regex } of [parsed, ...parsed.ahead])
+    if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
+  return parsed;
 }
 
 /** Positions, once counted repetitions are written out. */
@@ -127,14 +141,30 @@ class TreeBuilder {
     this.#dialect = dialect;
   }
 
-  alternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
+  pattern({ alternatives }: AST.Pattern): { regex: Regex; ahead: LookAhead[] } {
+    const [only] = alternatives;
+    const [start, ...others] = only?.elements ?? [];
+    if (alternatives.length > 1 || start?.type !== "Assertion" || start.kind !== "start")
+      return { regex: this.#alternatives(alternatives, 1), ahead: [] };
+    const ahead: LookAhead[] = [];
+    for (const element of others) {
+      if (element.type !== "Assertion" || element.kind !== "lookahead") break;
+      const regex = this.#alternatives(element.alternatives, 2);
+      ahead.push({ regex: fromStart(regex), negated: element.negate });
+    }
+    return { regex: this.#row([start, ...others.slice(ahead.length)], 1), ahead };
+  }
+
+  #alternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
     if (depth > maxNesting) throw tooDeep();
-    const options = alternatives.map(({ elements }): Regex => {
-      const parts = elements.map((element) => this.#element(element, depth));
-      if (parts.length === 0) return { kind: "empty" };
-      return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
-    });
+    const options = alternatives.map(({ elements }) => this.#row(elements, depth));
     return options.length === 1 ? options[0]! : { kind: "or", options };
+  }
+
+  #row(elements: readonly AST.Element[], depth: number): Regex {
+    const parts = elements.map((element) => this.#element(element, depth));
+    if (parts.length === 0) return { kind: "empty" };
+    return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
   }
 
   #element(element: AST.Element, depth: number): Regex {
@@ -149,9 +179,9 @@ class TreeBuilder {
         return this.#class(element.elements, element.negate);
       case "Group":
         if (element.modifiers !== null) throw new RegexError("has a group of an unknown kind");
-        return this.alternatives(element.alternatives, depth + 1);
+        return this.#alternatives(element.alternatives, depth + 1);
       case "CapturingGroup":
-        return this.alternatives(element.alternatives, depth + 1);
+        return this.#alternatives(element.alternatives, depth + 1);
       case "Quantifier":
         return {
           kind: "repeat",
@@ -198,6 +228,12 @@ class TreeBuilder {
     const cased = this.#dialect.ignoresCase ? ranges.flatMap(inBothCases) : ranges;
     return { kind: "set", ranges: merge(cased), properties, negated };
   }
+}
+
+/** In each option, as an anchor before a group has no place inside of it. */
+function fromStart(regex: Regex): Regex {
+  if (regex.kind === "or") return { kind: "or", options: regex.options.map(fromStart) };
+  return { kind: "concat", parts: [{ kind: "start" }, regex] };
 }
 
 /** Letters beyond ASCII only alone: ranges of them are left as they are. */
