@@ -3,40 +3,77 @@
 import { type AutomatonState, automatonOf, first, last, rangesOf } from "./automaton.ts";
 import type { Regex } from "./parse.ts";
 
-/** More is not tried: places of the automata, each over each character. */
+/** More is not tried: places of one automaton, each over each character. */
 const maxTried = 200_000;
 
 /** Of one expression, while a text is read: the states that its automaton may be in, from which it can still match. */
 type Places = readonly number[];
 
-interface Reader {
-  states: readonly AutomatonState[];
+/** One expression alone. */
+class Reader {
+  readonly start: Places;
+  readonly #states: readonly AutomatonState[];
   /** From there it may still match, once the text has begun. */
-  live: ReadonlySet<number>;
+  readonly #live: ReadonlySet<number>;
+  readonly #characters: readonly number[];
+  readonly #known = new Map<Places, Places[]>();
+  /** Equal places are the same array. */
+  readonly #places = new Map<string, Places>();
+  tried = 0;
+
+  constructor(states: readonly AutomatonState[], characters: readonly number[]) {
+    this.#states = states;
+    this.#live = liveStates(states);
+    this.#characters = characters;
+    this.start = closed(states, [first], true);
+  }
+
+  /** By character. */
+  after(places: Places): readonly Places[] {
+    let next = this.#known.get(places);
+    if (next === undefined) {
+      this.tried += places.length * this.#characters.length;
+      next = this.#characters.map((character) => this.#step(places, character));
+      this.#known.set(places, next);
+    }
+    return next;
+  }
+
+  #step(places: Places, character: number): Places {
+    const reached = new Set<number>();
+    for (const place of places)
+      for (const { set, to } of this.#states[place]!.steps)
+        if (rangesOf(set).some(([from, end]) => character >= from && character <= end))
+          reached.add(to);
+    const live = closed(this.#states, [...reached], false).filter((place) => this.#live.has(place));
+    // Once it has matched, whatever follows.
+    const next = live.includes(last) ? [last] : live;
+    const key = next.join();
+    const same = this.#places.get(key) ?? next;
+    this.#places.set(key, same);
+    return same;
+  }
 }
 
 /** @returns whether its states are at most so many; false also where it takes long to tell */
 export function isSmallTogether(regexes: readonly Regex[], mostStates: number): boolean {
-  const readers = regexes.map((regex): Reader => {
-    const states = automatonOf(regex);
-    return { states, live: liveStates(states) };
-  });
-  const characters = representatives(readers.flatMap(({ states }) => states));
-  let tried = 0;
-  const start = readers.map(({ states }) => closed(states, [first], true));
+  const automata = regexes.map(automatonOf);
+  const characters = representatives(automata.flat());
+  const readers = automata.map((states) => new Reader(states, characters));
+  const start = readers.map((reader) => reader.start);
   const seen = new Set([keyOf(start)]);
   const open: Places[][] = [start];
   for (let places = open.pop(); places !== undefined; places = open.pop()) {
-    tried += characters.length * places.reduce((sum, each) => sum + each.length, 0);
-    if (tried > maxTried) return false;
-    for (const character of characters) {
-      const next = readers.map((reader, index) => after(reader, places[index]!, character));
-      const key = keyOf(next);
-      if (seen.has(key) || next.some((each) => each.length === 0)) continue;
+    const next = readers.map((reader, index) => reader.after(places![index]!));
+    if (readers.reduce((sum, { tried }) => sum + tried, 0) > maxTried) return false;
+    characters.forEach((_, index) => {
+      const reached = next.map((each) => each[index]!);
+      if (reached.some((each) => each.length === 0)) return;
+      const key = keyOf(reached);
+      if (!seen.has(key)) open.push(reached);
       seen.add(key);
-      if (seen.size > mostStates) return false;
-      open.push(next);
-    }
+    });
+    if (seen.size > mostStates) return false;
   }
   return true;
 }
@@ -52,17 +89,6 @@ function representatives(states: readonly AutomatonState[]): number[] {
     for (const { set } of steps)
       for (const [from, to] of rangesOf(set)) edges.add(from).add(to + 1);
   return [...edges];
-}
-
-function after({ states, live }: Reader, places: Places, character: number): Places {
-  const reached = new Set<number>();
-  for (const place of places)
-    for (const { set, to } of states[place]!.steps)
-      if (rangesOf(set).some(([from, end]) => character >= from && character <= end))
-        reached.add(to);
-  const all = closed(states, [...reached], false).filter((place) => live.has(place));
-  // Once it has matched, whatever follows.
-  return all.includes(last) ? [last] : all;
 }
 
 function closed(
