@@ -248,7 +248,9 @@ export interface BranchStore {
  * The last that is known of a call's questions. `asker`: the process that asks. `left`: its process is gone. Whoever goes on with its
  * run asks again.
  */
-export type QuestionState = { at: "open"; asker: string } | { at: "decided" } | { at: "left" };
+export type QuestionState =
+  /** `question`: as it was shown. */
+  { at: "open"; asker: string; question: unknown } | { at: "decided" } | { at: "left" };
 
 /** Resolves to the answer. Null, or undefined in the end: what it is about is not here. */
 export type DeliveryListener = (about: string, body: unknown) => Promise<unknown> | null;

@@ -179,9 +179,9 @@ export class Approvals {
       const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists the waiting calls.`;
       throw new FermataError("not_found", message, { param: "call_id" });
     }
-    const isNamed = askingId === waiting.askingId;
+    checkNamed(waiting, askingId);
     const mayGoUnnamed = decision !== "approve" || waiting.mayHaveRun !== true;
-    if (!isNamed && (askingId !== undefined || !mayGoUnnamed)) throw askedAgain(waiting);
+    if (askingId === undefined && !mayGoUnnamed) throw askedAgain(waiting);
     if (decision === "approve") checkContent(waiting, content);
     // At once: a second decision must not find it.
     this.#waiting.delete(callId);
@@ -225,8 +225,22 @@ export function alreadyDecided(callId: string): FermataError {
   return new FermataError("already_decided", message, { param: "call_id" });
 }
 
+/**
+ * A process checks it for its own questions. One of an earlier Fermata does not, and its questions have no name.
+ * @throws FermataError asked_again
+ */
+export function checkNamed(
+  asked: Pick<ApprovalRequest, "callId" | "mayHaveRun" | "askingId">,
+  askingId: string | undefined,
+): void {
+  if (askingId !== undefined && askingId !== asked.askingId) throw askedAgain(asked);
+}
+
 /** A decision that is sent again must not answer what was asked since, which its sender has not seen. */
-function askedAgain({ callId, mayHaveRun = false }: Waiting): FermataError {
+function askedAgain({
+  callId,
+  mayHaveRun = false,
+}: Pick<ApprovalRequest, "callId" | "mayHaveRun">): FermataError {
   const why = mayHaveRun
     ? "may have run: the server ended meanwhile, so it is asked about again"
     : "is asked about again, with another question";

@@ -208,6 +208,31 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     expect(ran).toEqual(["save", "save"]);
   });
 
+  test("what an earlier Fermata asks has no name: a decision that names a question does not answer it", async () => {
+    const ran: string[] = [];
+    const save = countedTool(ran, "save", { approval: "always" });
+    const [here, there] = [await serve(save), await serve(save)];
+    here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+    const list = async (): Promise<Json> =>
+      (await send(there, "GET", "/api/approvals")).approvals as Json;
+    const { asking_id: named } = await eventually(async () => {
+      const approvals = await list();
+      expect(approvals).toHaveLength(1);
+      return approvals[0];
+    });
+    await stored.query("UPDATE questions SET body = (body::jsonb - 'askingId')::text");
+    expect((await list())[0]).not.toHaveProperty("asking_id");
+    const decide = (payload: object) =>
+      there.app.inject({ method: "POST", url: "/api/approvals/call_1", payload });
+    const refused = await decide({ decision: "approve", asking_id: named });
+    expect(refused.json()).toMatchObject({ error: { code: "asked_again" } });
+    expect(ran).toEqual([]);
+    expect((await decide({ decision: "approve" })).statusCode).toBe(200);
+    await eventually(() => expect(ran).toEqual(["save"]));
+  });
+
   test("a decision is handed on when its taker dies, and does not answer what the next one asks", async () => {
     const ran: string[] = [];
     const save = (hangs: boolean): Tool => countedTool(ran, "save", { approval: "always", hangs });

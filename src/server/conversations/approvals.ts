@@ -4,6 +4,7 @@ import type { QuestionState, SharedStore } from "../../store/types.ts";
 import {
   alreadyDecided,
   type Approvals,
+  checkNamed,
   type PendingApproval,
   type PersonDecision,
 } from "../../tools/approvals.ts";
@@ -103,6 +104,7 @@ async function decide(
   const isOpen = async (): Promise<boolean> => ((await stateNow())?.at ?? "decided") !== "decided";
   const state = await stateNow();
   if (state?.at === "decided") throw alreadyDecided(callId);
+  if (state?.at === "open") checkNamed(state.question as PendingApproval, said.askingId);
   const asker = state?.at === "open" ? state.asker : null;
   const body = { owner, callId, said, asker };
   if (state !== null && (await handOver(callId, body, { shared, isOpen })) !== null) return;

@@ -8,6 +8,13 @@ import type { PostgresDatabase } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
 import { channels, type Session } from "./session.ts";
 
+interface QuestionRow {
+  isOpen: boolean;
+  /** Null: it is gone. */
+  asker: string | null;
+  body: string;
+}
+
 export class PostgresShared implements SharedStore {
   readonly #database: PostgresDatabase;
   readonly #claims: Claims;
@@ -90,14 +97,15 @@ export class PostgresShared implements SharedStore {
   }
 
   async questionState(owner: string, callId: string): Promise<QuestionState | null> {
-    const row = await this.#database.get<{ isOpen: boolean; asker: string | null }>(sql`
-      SELECT is_open AS "isOpen", processes.id AS asker
+    const row = await this.#database.get<QuestionRow>(sql`
+      SELECT is_open AS "isOpen", processes.id AS asker, body
       FROM fermata.questions LEFT JOIN fermata.processes ON processes.id = process
       WHERE owner = ${owner} AND call_id = ${callId}
       ORDER BY is_open AND processes.id IS NOT NULL DESC, changed_at DESC LIMIT 1`);
     if (row === undefined) return null;
     if (!row.isOpen) return { at: "decided" };
-    return row.asker === null ? { at: "left" } : { at: "open", asker: row.asker };
+    if (row.asker === null) return { at: "left" };
+    return { at: "open", asker: row.asker, question: JSON.parse(row.body) };
   }
 
   async deliver(
