@@ -205,6 +205,11 @@ test("a decision that is sent again does not answer what was asked since", async
     ids.push(askingId);
     expect((await approve(askingId)).status).toBe(200);
     await eventually(() => expect(ran).toHaveLength(times));
+    // The call does not wait until what is told of it is stored.
+    await eventually(async () => {
+      const stored = await served.store.branches.runEvents(runId, 0);
+      expect(stored.filter(({ body }) => body.includes('"approved"'))).toHaveLength(times);
+    });
     await restart(tools(true));
     const again = await asked();
     expect(again).toMatchObject({ call_id: "call_1", may_have_run: true });
