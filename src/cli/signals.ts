@@ -21,3 +21,17 @@ export function onSignals(
     for (const signal of signals) process.off(signal, listener);
   };
 }
+
+/** Calls `handle` at the first of these signals. The next one ends the process, as without this. Returns what ends that. */
+export function onFirstSignal(signals: readonly NodeJS.Signals[], handle: () => void): () => void {
+  let isFirst = true;
+  const off = onSignals(signals, (signal) => {
+    if (isFirst) handle();
+    else {
+      off();
+      process.kill(process.pid, signal);
+    }
+    isFirst = false;
+  });
+  return off;
+}

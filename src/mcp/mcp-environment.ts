@@ -6,7 +6,7 @@ const windowsNames =
   "APPDATA COMSPEC HOMEDRIVE HOMEPATH LANG LOCALAPPDATA PATH PATHEXT PROCESSOR_ARCHITECTURE " +
   "PROGRAMFILES SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE";
 
-/** How a program reaches the network from here, in small letters: certificates, proxies, and where npm, pip and uv get packages. */
+/** How a program reaches the network from here, in small letters: files, folders, hosts and switches. */
 const networkNames = new Set([
   "node_extra_ca_certs",
   "node_use_system_ca",
@@ -15,29 +15,33 @@ const networkNames = new Set([
   "ssl_cert_dir",
   "requests_ca_bundle",
   "curl_ca_bundle",
-  "http_proxy",
-  "https_proxy",
-  "all_proxy",
   "no_proxy",
   "npm_config_cache",
   "npm_config_cafile",
   "npm_config_globalconfig",
-  "npm_config_https_proxy",
   "npm_config_noproxy",
-  "npm_config_proxy",
-  "npm_config_registry",
   "npm_config_userconfig",
   "pip_cert",
   "pip_config_file",
-  "pip_index_url",
   "uv_cache_dir",
-  "uv_default_index",
-  "uv_index_url",
   "uv_native_tls",
 ]);
 
-/** An address with a name or password, of a proxy or an index. */
-const credentials = /^(?:[a-z][a-z\d+.-]*:)?(?:\/\/)?[^/?#]*@/i;
+/** Addresses of proxies, and from where npm, pip and uv get packages. */
+const addressNames = new Set([
+  "http_proxy",
+  "https_proxy",
+  "all_proxy",
+  "npm_config_https_proxy",
+  "npm_config_proxy",
+  "npm_config_registry",
+  "pip_index_url",
+  "uv_default_index",
+  "uv_index_url",
+]);
+
+/** An address with a password has an `@`, however it is written; a token may be in its query. One in a path is not seen. */
+const mayBeSecret = /[@?]/;
 
 /** Those of `own`, then `configured`. */
 export function mcpEnvironment(
@@ -53,8 +57,9 @@ export function mcpEnvironment(
   };
   const environment: Record<string, string> = {};
   for (const [name, value = ""] of Object.entries(own)) {
-    const isOfNetwork = networkNames.has(name.toLowerCase()) && !credentials.test(value);
-    if (isPlain(name) || isOfNetwork) environment[name] = value;
+    const canonical = name.toLowerCase();
+    const isAddress = addressNames.has(canonical) && !mayBeSecret.test(value);
+    if (isPlain(name) || networkNames.has(canonical) || isAddress) environment[name] = value;
   }
   return Object.assign(environment, configured);
 }

@@ -56,13 +56,14 @@ const wireNames: [key: keyof typeof unlessAsked, field: string][] = [
 ];
 
 /** vLLM's fields, which no other server is asked for. */
-const ruleFields: [rule: keyof TokenRules, field: string][] = [
-  ["minTokens", "min_tokens"],
-  ["stopTokens", "stop_token_ids"],
-  ["bannedTexts", "bad_words"],
-  ["allowed", "allowed_token_ids"],
-  ["keepsStop", "include_stop_str_in_output"],
-];
+const ruleFields: Record<keyof TokenRules, string> = {
+  minTokens: "min_tokens",
+  stopTokens: "stop_token_ids",
+  bannedTexts: "bad_words",
+  banned: "bad_words",
+  allowed: "allowed_token_ids",
+  keepsStop: "include_stop_str_in_output",
+};
 
 /** An assistant's of this request may have its reasoning: some models refuse a next round without it. */
 export type RemoteMessage = ChatMessage & {
@@ -87,9 +88,11 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): JsonObject {
     throw unsupported("logprobs", "are not passed on from an agent's endpoint");
   if (request.promptLogprobs !== undefined)
     throw unsupported("prompt_logprobs", "are not passed on from an agent's endpoint");
-  for (const [rule, field] of ruleFields)
-    if (sampling.rules?.[rule] !== undefined)
+  for (const [rule, value] of Object.entries(sampling.rules ?? {}))
+    if (value !== undefined) {
+      const field = ruleFields[rule as keyof TokenRules];
       throw unsupported(field, "is not known to an agent's endpoint");
+    }
   if (request.prefill)
     throw unsupported(
       "messages",

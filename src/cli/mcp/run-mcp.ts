@@ -5,6 +5,7 @@ import { connect } from "../chat/connect.ts";
 import type { CommandContext, ParsedArguments } from "../command.ts";
 import { mcpOptions } from "../commands.ts";
 import { fromEnvironment, mergeLayers } from "../option-values.ts";
+import { onFirstSignal } from "../signals.ts";
 
 /** Until the client closes standard input. Resolves to the exit code. @throws FermataError */
 export async function runMcp(
@@ -22,12 +23,12 @@ export async function runMcp(
   const { url, headers } = api;
   const { stdin: input, stdout: output } = process;
   const bridge = new McpStdioBridge({ url, headers, input, output, note });
-  const leave = (): void => void input.destroy();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, leave);
+  const off = onFirstSignal(["SIGINT", "SIGTERM", "SIGHUP"], () => void input.destroy());
   try {
     await bridge.run();
   } finally {
     await close();
+    off();
   }
   return 0;
 }

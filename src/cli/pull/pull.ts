@@ -13,6 +13,7 @@ import { acquireLock, CachedFile, cachedPaths, revisionFolder } from "./cache-fo
 import { chooseFiles, type WantedModel } from "./choose-files.ts";
 import { download } from "./download.ts";
 import { Hub, type HubFile, isUnreachable } from "./hub.ts";
+import { onFirstSignal } from "../signals.ts";
 
 /** The path goes to standard output, everything else to standard error. @throws FermataError */
 export async function runPull(
@@ -70,12 +71,11 @@ export function withCachedModel(
 /** SIGINT and SIGTERM end it, and leave what is there for the next time. */
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
-  const onSignal = (): void => stop.abort();
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  const off = onFirstSignal(["SIGINT", "SIGTERM"], () => stop.abort());
   try {
     return await work(stop.signal);
   } finally {
-    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    off();
   }
 }
 

@@ -87,6 +87,11 @@ describe("one server", () => {
       http_proxy: "http://user:s@proxy:3128",
       ALL_PROXY: "user:s@proxy:1080",
       PIP_INDEX_URL: "https://s@pypi.internal/simple",
+      // A name before it, and quotes as docker's --env-file keeps them; a password with a slash; a token.
+      UV_INDEX_URL: "corp=https://user:s@pypi.internal/simple",
+      HTTP_PROXY: '"http://user:s@proxy:3128"',
+      npm_config_proxy: " http://user:s/s@proxy:3128",
+      npm_config_https_proxy: "https://proxy:3128/?token=s",
       LD_PRELOAD: "",
     };
     for (const [name, value] of Object.entries({ ...network, ...secrets })) vi.stubEnv(name, value);
