@@ -85,6 +85,48 @@ describe("rewrites", () => {
     expect(schema?.["allOf"]).toHaveLength(2);
   });
 
+  test.each([
+    ["^(?=.*[A-Z])(?=.*\\d).{8,}$", ["Passw0rds", "0123456A"], ["passw0rds", "Passwords", "Pass0"]],
+    // Pydantic's decimals, and addresses of Zod's.
+    [
+      "^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$",
+      ["1", "-0.5", ".5", "+7."],
+      ["", "-", ".", "-.", "1.2.3"],
+    ],
+    ["^(?!\\.)(?!.*\\.\\.)[a-z.]*[a-z]@[a-z]+$", ["a@b", "a.b.c@d"], [".a@b", "a..b@c", "a.@b"]],
+    [
+      "^(?!admin|root)[a-z]+$",
+      ["user", "adm", "ro", "aroot"],
+      ["admin", "rooted", "administrator"],
+    ],
+    ["^(?!.*.x)[a-y]+$", ["x", "abc", "xy"], ["ax", "abxc"]],
+  ])("pattern %s: what it looks ahead at is held too", (pattern, matching, others) => {
+    const { schema, issues } = compile({ type: "string", pattern });
+    expect(issues).toEqual([]);
+    const masks = (schema?.["allOf"] as { pattern: string }[]).map(
+      (each) => new RegExp(each.pattern.replaceAll("\\x{", "\\u{"), "u"),
+    );
+    const validate = compileValidator({ type: "string", pattern });
+    for (const text of [...matching, ...others]) {
+      const isMatching = matching.includes(text);
+      expect(
+        masks.every((mask) => mask.test(text)),
+        text,
+      ).toBe(isMatching);
+      expect(validate(text) === null, text).toBe(isMatching);
+    }
+  });
+
+  test.each(["a(?=b)", "^a(?!b)", "^(?!a|\\p{L})x", "^(?!.*abcabcabcabcabc)x"])(
+    "pattern %s looks ahead where it cannot be held",
+    (pattern) => {
+      const { issues } = compile({ type: "string", pattern });
+      expect(issues).toEqual([
+        expect.objectContaining({ reason: expect.stringContaining("looks ahead") }),
+      ]);
+    },
+  );
+
   test("patterns whose automaton is large together are not held together", () => {
     const pattern = (letter: string) => ({ pattern: `^.*${letter}.{6}b.{6}$` });
     const { issues } = compile({ type: "string", allOf: [pattern("a"), pattern("b")] });
