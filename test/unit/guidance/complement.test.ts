@@ -1,0 +1,44 @@
+/** What a pattern must not begin with: held against JavaScript's own reading, for small expressions and all short texts. */
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { RegexError, parseRegex } from "../../../src/guidance/schema/regex/parse.ts";
+import { complementOf } from "../../../src/guidance/schema/regex/complement.ts";
+import { writeWhole } from "../../../src/guidance/schema/regex/write.ts";
+
+const { expression } = fc.letrec<{ expression: string }>((tie) => ({
+  expression: fc.oneof(
+    { maxDepth: 3, depthSize: "small" },
+    fc.constantFrom("a", "b", "[ab]", "[^a]", ".", "^", "$", ""),
+    fc.tuple(tie("expression"), tie("expression")).map(([one, other]) => `${one}${other}`),
+    fc.tuple(tie("expression"), tie("expression")).map(([one, other]) => `(?:${one}|${other})`),
+    fc
+      .tuple(tie("expression"), fc.constantFrom("*", "+", "?", "{2}"))
+      .map(([body, times]) => `(?:${body})${times}`),
+  ),
+}));
+
+const texts = [""];
+for (const text of texts) if (text.length < 5) texts.push(`${text}a`, `${text}b`, `${text}\n`);
+
+test("the complement matches what the expression does not", () => {
+  let held = 0;
+  fc.assert(
+    fc.property(expression, (source) => {
+      let written: string;
+      try {
+        written = writeWhole(complementOf(parseRegex(source)));
+      } catch (error) {
+        // Too large.
+        expect(error).toBeInstanceOf(RegexError);
+        return;
+      }
+      held += 1;
+      const complement = new RegExp(`^(?:${written.replaceAll("\\x{", "\\u{")})$`, "u");
+      const original = new RegExp(source, "u");
+      for (const text of texts) expect(complement.test(text), text).toBe(!original.test(text));
+    }),
+    { numRuns: 400, seed: 5 },
+  );
+  expect(held).toBeGreaterThan(150);
+});
