@@ -89,6 +89,8 @@ export class Approvals {
   readonly #waiting = new Map<string, Waiting>();
   readonly #decided = new Map<string, string>();
   #board: ApprovalBoard | null = null;
+  /** What the board is being told, by calls. */
+  readonly #told = new Map<string, Promise<void>>();
 
   constructor({ timeoutMs = 300_000 }: { timeoutMs?: number | undefined } = {}) {
     this.timeoutMs = timeoutMs;
@@ -124,8 +126,7 @@ export class Approvals {
     const asking = { ...request, callId, askingId, askedAt };
     const waiting: Waiting = { ...asking, settle, isLate: false, isOver: false };
     this.#waiting.set(callId, waiting);
-    // Where the board cannot be reached, the call is decided here all the same.
-    if (this.#board !== null) await this.#board.show(pendingOf(waiting)).catch(() => {});
+    await this.#tellBoard(callId, (board) => board.show(pendingOf(waiting)));
     asked();
     const decision = await decided;
     waiting.isOver = true;
@@ -135,8 +136,22 @@ export class Approvals {
     this.counts[decision.approved ? "approved" : "denied"] += 1;
     if (decision !== stopped) this.#remember({ ...request, callId });
     const end = decision !== stopped ? "decided" : goesOn(signal) ? "left" : "dropped";
-    this.#board?.remove(callId, end).catch(() => {});
+    void this.#tellBoard(callId, (board) => board.remove(callId, end));
     return decision;
+  }
+
+  /** In order: one call may ask again at once. Never rejects: where the board cannot be reached, the call is decided here all the same. */
+  async #tellBoard(callId: string, tell: (board: ApprovalBoard) => Promise<void>): Promise<void> {
+    const board = this.#board;
+    if (board === null) return;
+    const before = this.#told.get(callId);
+    const told = (async () => {
+      await before;
+      await tell(board).catch(() => {});
+    })();
+    this.#told.set(callId, told);
+    await told;
+    if (this.#told.get(callId) === told) this.#told.delete(callId);
   }
 
   /** Of one owner, or all; the longest waiting first. */

@@ -171,8 +171,10 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     const { here, there, ran, ended, decide, process } = await takenRun();
     await stored.query(`DELETE FROM processes WHERE id = '${process}'`);
     await eventually(() => expect(asking.get(here)!.pending()).toEqual([]));
-    for (const world of [here, there])
-      expect((await send(world, "GET", "/api/approvals")).approvals).toHaveLength(1);
+    await eventually(async () => {
+      for (const world of [here, there])
+        expect((await send(world, "GET", "/api/approvals")).approvals).toHaveLength(1);
+    });
     expect((await decide(here)).statusCode).toBe(200);
     await ended();
     expect(ran).toEqual(["there"]);

@@ -296,9 +296,9 @@ async function follow(
     end = endOf(finish);
   } catch (error) {
     await work.abandon(error);
-    // The next process goes on with it.
-    if (isLeftToNext()) {
-      if (signal.reason !== takenOver) await onLeft().catch(() => {});
+    // The next process goes on with it, or another one does already.
+    if (error === takenOver || isLeftToNext()) {
+      if (isClosing(signal.reason) && signal.reason !== takenOver) await onLeft().catch(() => {});
       return live.finish();
     }
     const failure = toFermataError(error);

@@ -201,6 +201,27 @@ describe("a call that must be approved", () => {
     expect((await Promise.all(both)).map(({ outcome }) => outcome)).toEqual(["denied", "ok"]);
   });
 
+  test("is shown to the others after the question before it has gone", async () => {
+    const approvals = new Approvals();
+    const told: string[] = [];
+    const later = (what: string) => async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      told.push(what);
+    };
+    approvals.showOn({
+      show: async () => void told.push("show"),
+      remove: later("remove"),
+      settle: async () => {},
+    });
+    for (let count = 0; count < 2; count++) {
+      const running = run({ approvals });
+      await eventually(() => expect(told).toHaveLength(2 * count + 1));
+      approvals.decide("me", "call_1", { decision: "approve" });
+      await running;
+    }
+    await eventually(() => expect(told).toEqual(["show", "remove", "show", "remove"]));
+  });
+
   test("is decided by its owner, once", async () => {
     const approvals = new Approvals();
     const running = run({ approvals });
