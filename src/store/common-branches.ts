@@ -52,6 +52,8 @@ interface CallRow {
   state: string;
 }
 
+const asked = '{"at":"asked"';
+
 export class CommonBranches {
   readonly #on: CommonStatements;
 
@@ -93,6 +95,10 @@ export class CommonBranches {
     return (await this.#on.run(changing(owner, id, change, updatedAt))) > 0;
   }
 
+  async callOfRun(owner: string, callId: string): Promise<"asked" | "past" | null> {
+    return await callOfRun(this.#on, owner, callId);
+  }
+
   async countResume(runId: string, by: 1 | -1 = 1): Promise<void> {
     await this.#on.run(sql`UPDATE fermata.branched_holds
       SET resumes = resumes + CAST(${by} AS integer) WHERE run_id = ${runId}`);
@@ -110,6 +116,25 @@ export class CommonBranches {
     return await this.#on.all<NumberedEvent>(sql`SELECT number, body FROM fermata.branched_events
       WHERE run_id = ${runId} AND number > ${after} ORDER BY number`);
   }
+}
+
+/** See `BranchStore`. */
+export async function callOfRun(
+  on: CommonStatements,
+  owner: string,
+  callId: string,
+): Promise<"asked" | "past" | null> {
+  // A state is written as JSON.stringify writes it, and begins with what the call has come to.
+  const rows = await on.all<{ key: string; state: string }>(sql`SELECT call_id AS key,
+      substr(state, 1, ${asked.length}) AS state
+    FROM fermata.held_calls
+    JOIN fermata.branched_runs AS started ON started.id = holder AND process IS NOT NULL
+    JOIN fermata.branched_conversations AS conversations ON conversations.id = conversation_id
+    WHERE owner = ${owner}`);
+  // See `keyBelow` for calls of sub-agents.
+  const own = rows.filter(({ key }) => key === callId || key.endsWith(`/${callId}`));
+  if (own.length === 0) return null;
+  return own.some(({ state }) => state === asked) ? "asked" : "past";
 }
 
 /** The statements that read an interrupted run, each with its rows. */

@@ -229,6 +229,8 @@ export interface BranchStore {
   setRunHold(runId: string, hold: Pick<RunHold, "request" | "round">): Promise<void>;
   /** False: nothing was written, because the run is another process's by now, or was deleted. */
   setHeldCall(runId: string, callId: string, state: unknown): Promise<boolean>;
+  /** What a call of a run that goes on, or of a sub-agent below it, has come to. `past`: not asked about, or not any more. */
+  callOfRun(owner: string, callId: string): Promise<"asked" | "past" | null>;
   /** @param by -1: the process ended as it should */
   countResume(runId: string, by?: 1 | -1): Promise<void>;
   /** The last events and what became of the message, all or nothing. Its hold is deleted. */
@@ -245,8 +247,8 @@ export interface BranchStore {
 }
 
 /**
- * The last that is known of a call's questions. `asker`: the process that asks. `left`: its process is gone. Whoever goes on with its
- * run asks again.
+ * The last that is known of a call's questions. `asker`: the process that asks. `left`: nobody asks now, and whoever goes on with
+ * its run asks again.
  */
 export type QuestionState =
   /** `question`: as it was shown. */
@@ -268,13 +270,13 @@ export interface SharedStore {
   onCancel(listener: (id: string) => void): void;
   /** Shows the other processes a call of this one that waits for a person. */
   openQuestion(owner: string, callId: string, question: unknown): Promise<void>;
-  /** @param end `dropped`: nothing is known of it any more */
-  closeQuestion(callId: string, end: "decided" | "left" | "dropped"): Promise<void>;
+  /** @param end `dropped`: not asked by this process any more */
+  closeQuestion(callId: string, end: "decided" | "dropped"): Promise<void>;
   /** What processes asked that are gone was decided. */
   settleQuestion(owner: string, callId: string): Promise<void>;
   /** Those of the other processes, as they were shown; the oldest first. */
   openQuestions(owner: string): Promise<unknown[]>;
-  /** Null: no process has asked it, or it was dropped. */
+  /** Null: no process has asked it, or its run has ended. */
   questionState(owner: string, callId: string): Promise<QuestionState | null>;
   /**
    * Hands something to the process that has what it is about, or takes it over soon, while somebody may.

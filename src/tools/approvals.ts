@@ -51,10 +51,10 @@ export interface PersonDecision {
 }
 
 /**
- * What became of a question. `decided`: a person has answered it, or the time is over. `left`: its run goes on in another process,
- * which asks again. `dropped`: it is not asked any more.
+ * What became of a question. `decided`: a person has answered it, or the time is over. `dropped`: it is not asked here any more;
+ * where its run goes on in another process, that one asks again.
  */
-export type QuestionEnd = "decided" | "left" | "dropped";
+export type QuestionEnd = "decided" | "dropped";
 
 /** Where other processes see what is asked here. */
 export interface ApprovalBoard {
@@ -135,7 +135,7 @@ export class Approvals {
     this.#waiting.delete(callId);
     this.counts[decision.approved ? "approved" : "denied"] += 1;
     if (decision !== stopped) this.#remember({ ...request, callId });
-    const end = decision !== stopped ? "decided" : goesOn(signal) ? "left" : "dropped";
+    const end = decision === stopped ? "dropped" : "decided";
     void this.#tellBoard(callId, (board) => board.remove(callId, end));
     return decision;
   }
@@ -267,11 +267,6 @@ function askedAgain({
 
 export function newAskingId(): string {
   return `asking_${randomBytes(12).toString("hex")}`;
-}
-
-/** Its process ends, or has lost it. */
-function goesOn({ reason }: AbortSignal): boolean {
-  return reason instanceof FermataError && reason.code === "engine_closed";
 }
 
 function pendingOf(waiting: Waiting): PendingApproval {

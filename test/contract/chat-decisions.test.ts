@@ -82,6 +82,36 @@ test("it waits for a server that is being restarted", async () => {
   expect(ran).toEqual(["save"]);
 });
 
+test("it waits until a run that goes on after a restart asks again", async () => {
+  await served.restart(parts());
+  let answer!: (given: ApprovalAnswer) => void;
+  const answered = new Promise<ApprovalAnswer>((resolve) => (answer = resolve));
+  const approve = vi.fn(() => answered);
+  const { watching, port } = await watched(approve);
+  await eventually(() => expect(approve).toHaveBeenCalled());
+  await served.end();
+  // The server serves before that of its tools has started.
+  let start = (): void => {};
+  const started = new Promise<void>((resolve) => (start = resolve));
+  const { tools, approvals } = parts();
+  await served.begin({ tools: { ...tools, missing: () => started.then(() => []) }, approvals });
+  await listen(port);
+  const { fetch: plain } = globalThis;
+  const replies: number[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (url, init) => {
+    const reply = await plain(url, init);
+    if (String(url).includes("/api/approvals/")) replies.push(reply.status);
+    return reply;
+  });
+  answer({ decision: "approve" });
+  await eventually(() => expect(replies).toContain(503));
+  expect(approvals.pending()).toEqual([]);
+  start();
+  expect(await watching).toMatchObject({ end: { status: "complete" } });
+  expect(approve).toHaveBeenCalledTimes(1);
+  expect(ran).toEqual(["save"]);
+});
+
 test.each([0, 502, 503])("one whose acknowledgement was lost (%i) counts once", async (status) => {
   await served.restart(parts());
   const sent = proxied(status, { reaches: true, times: 1 });

@@ -125,6 +125,30 @@ test("all stand as in progress from the first request on, and go on one after th
   expect(ran).toEqual(["save"]);
 });
 
+test("a decision on a call whose run waits for its model is not too late: it is sent again", async () => {
+  const { conversation } = await leave();
+  const { asking_id: askingId } = (await send("GET", "/api/approvals")).body.approvals[0];
+  await end();
+  const { loading, load } = gated();
+  await begin({ loading, most: 3 });
+  world.chats["third"]!.script = [{ type: "content", text: "Done." }, finish("stop")];
+  const decide = () =>
+    world.app.inject({
+      method: "POST",
+      url: "/api/approvals/call_3",
+      payload: { decision: "approve", asking_id: askingId },
+    });
+  const early = await decide();
+  expect(early.json()).toMatchObject({ error: { code: "engine_closed", param: "call_id" } });
+  expect([early.statusCode, early.headers["retry-after"]]).toEqual([503, "1"]);
+  load();
+  await eventually(async () => expect((await decide()).statusCode).toBe(200));
+  await eventually(async () =>
+    expect(await lastMessage(conversation)).toMatchObject({ status: "complete" }),
+  );
+  expect(ran).toEqual(["save"]);
+});
+
 test("outputs of its calls alone find a response that waits for its model, by whatever they are sent", async () => {
   const { id } = await leave();
   await end();

@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
-import type { Tool } from "../../src/tools/types.ts";
+import type { Tool, ToolProvider } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { storeKinds, type StoreWorld, storeWorld } from "../support/store-worlds.ts";
@@ -22,9 +22,13 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
   const stores = new Map<World, Awaited<ReturnType<StoreWorld["open"]>>>();
 
   async function serve(...tools: Tool[]): Promise<World> {
+    return await serveTools(provider(...tools));
+  }
+
+  async function serveTools(tools: ToolProvider): Promise<World> {
     const store = await stored.open();
     const approvals = new Approvals();
-    const parts = { store, branches: store.branches, tools: provider(...tools), approvals };
+    const parts = { store, branches: store.branches, tools, approvals };
     const world = createWorld(parts as Parameters<typeof createWorld>[0]);
     await world.app.ready();
     stores.set(world, store);
@@ -212,6 +216,69 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
       expect(messages.at(-1)).toMatchObject({ status: "complete" });
     });
     expect(ran).toEqual(["save", "save"]);
+  });
+
+  test("a decision whose taker is slow is sent again, and counts", async () => {
+    const ran: string[] = [];
+    const save = countedTool(ran, "save", { approval: "always" });
+    let start = (): void => {};
+    const started = new Promise<void>((resolve) => (start = resolve));
+    const here = await serve(save);
+    const there = await serveTools({ ...provider(save), missing: () => started.then(() => []) });
+    here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
+    there.chat.script = [{ type: "content", text: "Saved." }, finish("stop")];
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+    const { asking_id: askingId } = await eventually(async () => {
+      const { approvals } = await send(there, "GET", "/api/approvals");
+      expect(approvals).toHaveLength(1);
+      return approvals[0];
+    });
+    await ends.shift()!();
+    // Nobody takes it in time.
+    const delivering = vi.spyOn(stores.get(there)!.shared!, "deliver").mockResolvedValue(null);
+    const decide = () =>
+      there.app.inject({
+        method: "POST",
+        url: "/api/approvals/call_1",
+        payload: { decision: "approve", asking_id: askingId },
+      });
+    const reply = await decide();
+    expect([reply.statusCode, reply.json().error.code]).toEqual([503, "engine_closed"]);
+    delivering.mockRestore();
+    start();
+    expect((await decide()).statusCode).toBe(200);
+    await eventually(async () => {
+      const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+      expect(messages.at(-1)).toMatchObject({ status: "complete" });
+    });
+    expect(ran).toEqual(["save"]);
+  });
+
+  test("nobody waits for the question of a server that is gone when its run has ended", async () => {
+    const save = countedTool([], "save", { approval: "always" });
+    const [here, there] = [await serve(save), await serve(save)];
+    here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    const url = `/api/conversations/${id}/runs`;
+    const { run_id: run } = await send(here, "POST", url, { message: "Save." });
+    await eventually(async () => {
+      expect((await send(there, "GET", "/api/approvals")).approvals).toHaveLength(1);
+    });
+    await stored.query("UPDATE questions SET process = 'gone'");
+    await send(here, "POST", `${url}/${run}/cancel`);
+    await eventually(async () => {
+      const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+      expect(messages.at(-1)).toMatchObject({ status: "cancelled" });
+    });
+    const delivering = vi.spyOn(stores.get(there)!.shared!, "deliver");
+    const reply = await there.app.inject({
+      method: "POST",
+      url: "/api/approvals/call_1",
+      payload: { decision: "approve" },
+    });
+    expect(reply.statusCode).toBe(404);
+    expect(delivering).not.toHaveBeenCalled();
   });
 
   test("what an earlier Fermata asks has no name: a decision that names a question does not answer it", async () => {

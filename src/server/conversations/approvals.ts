@@ -1,6 +1,6 @@
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import type { QuestionState, SharedStore } from "../../store/types.ts";
+import type { BranchStore, QuestionState, SharedStore } from "../../store/types.ts";
 import {
   alreadyDecided,
   type Approvals,
@@ -32,7 +32,7 @@ export const decisionFields = {
  * processes that share a store, each has the calls of all.
  */
 export function approvalRoutes({ services, warnings }: RouteContext): RouteOptions[] {
-  const { approvals, store } = services;
+  const { approvals, store, branches = null } = services;
   const shared = store?.shared ?? null;
   if (shared !== null) share(approvals, shared);
   const reading = { warn: warnings.warn };
@@ -61,7 +61,10 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
           show,
         );
         const said = { ...answer, askingId };
-        await decide(approvals, shared, { owner: requestOwner(request), callId, said });
+        await decide(
+          { approvals, shared, branches },
+          { owner: requestOwner(request), callId, said },
+        );
         return await reply.send({ call_id: callId, decision: said.decision });
       },
     },
@@ -91,14 +94,26 @@ function share(approvals: Approvals, shared: SharedStore): void {
   });
 }
 
-/** Here, or at the process that asks, or asks again what one asked that is gone. */
+interface Places {
+  approvals: Approvals;
+  shared: SharedStore | null;
+  branches: BranchStore | null;
+}
+
+/**
+ * Here, or at the process that asks, or asks again what one asked that is gone. As long as the journal of a run that goes on has the
+ * call as asked, its decision is not too late: it waits for the next asker, or is sent again.
+ */
 async function decide(
-  approvals: Approvals,
-  shared: SharedStore | null,
+  { approvals, shared, branches }: Places,
   { owner, callId, said }: Decided,
 ): Promise<void> {
   const decideHere = (): Promise<void> => approvals.decide(owner, callId, said);
-  if (shared === null) return await decideHere();
+  if (shared === null) {
+    const isKnown = approvals.waits(owner, callId) || approvals.hasDecided(owner, callId);
+    if (!isKnown && (await branches?.callOfRun(owner, callId)) === "asked") throw early(callId);
+    return await decideHere();
+  }
   if (approvals.waits(owner, callId) && (await isKept(decideHere))) return;
   const stateNow = (): Promise<QuestionState | null> => shared.questionState(owner, callId);
   const isOpen = async (): Promise<boolean> => ((await stateNow())?.at ?? "decided") !== "decided";
@@ -111,6 +126,7 @@ async function decide(
   const last = await stateNow();
   if (last?.at === "decided") throw alreadyDecided(callId);
   if (last?.at === "open") throw silent(callId);
+  if (last?.at === "left") throw early(callId);
   await decideHere();
 }
 
@@ -127,6 +143,11 @@ async function isKept(decideHere: () => Promise<void>): Promise<boolean> {
 
 function silent(callId: string): FermataError {
   const message = `The server that asks about the call "${callId}" does not answer. Send the decision again.`;
+  return new FermataError("engine_closed", message, { param: "call_id" });
+}
+
+function early(callId: string): FermataError {
+  const message = `The call "${callId}" is about to be asked about again, once its run goes on. Send the decision again.`;
   return new FermataError("engine_closed", message, { param: "call_id" });
 }
 

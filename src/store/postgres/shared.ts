@@ -1,5 +1,6 @@
 /** What this process and the others that have the database open know of each other's responses and runs. */
 
+import { callOfRun } from "../common-branches.ts";
 import type { DeliveryListener, QuestionState, SharedStore } from "../types.ts";
 import { Changes } from "./changes.ts";
 import type { Claims } from "./claims.ts";
@@ -64,23 +65,13 @@ export class PostgresShared implements SharedStore {
         is_open = true, changed_at = now()`);
   }
 
-  async closeQuestion(callId: string, end: "decided" | "left" | "dropped"): Promise<void> {
+  async closeQuestion(callId: string, end: "decided" | "dropped"): Promise<void> {
     if (end === "decided")
       await this.#database.run(sql`UPDATE fermata.questions SET is_open = false, changed_at = now()
         WHERE process = ${this.processId} AND call_id = ${callId}`);
-    else if (end === "left") await this.#leaveQuestion(callId);
     else
       await this.#database.run(sql`DELETE FROM fermata.questions
         WHERE process = ${this.processId} AND call_id = ${callId}`);
-  }
-
-  /** As if this process were gone. What others have made of the question since counts, so its time stays. */
-  async #leaveQuestion(callId: string): Promise<void> {
-    const gone = `${this.processId} (left)`;
-    await this.#database.run(sql`DELETE FROM fermata.questions
-      WHERE process = ${gone} AND call_id = ${callId}`);
-    await this.#database.run(sql`UPDATE fermata.questions SET process = ${gone}
-      WHERE process = ${this.processId} AND call_id = ${callId}`);
   }
 
   async settleQuestion(owner: string, callId: string): Promise<void> {
@@ -102,10 +93,13 @@ export class PostgresShared implements SharedStore {
       FROM fermata.questions LEFT JOIN fermata.processes ON processes.id = process
       WHERE owner = ${owner} AND call_id = ${callId}
       ORDER BY is_open AND processes.id IS NOT NULL DESC, changed_at DESC LIMIT 1`);
-    if (row === undefined) return null;
-    if (!row.isOpen) return { at: "decided" };
-    if (row.asker === null) return { at: "left" };
-    return { at: "open", asker: row.asker, question: JSON.parse(row.body) };
+    if (row?.isOpen === true && row.asker !== null)
+      return { at: "open", asker: row.asker, question: JSON.parse(row.body) };
+    // What a process asked that is gone, and whether somebody asks again, is known by the journal of the run.
+    const call = await callOfRun(this.#database, owner, callId);
+    if (call === "asked") return { at: "left" };
+    const isDecided = row !== undefined && (!row.isOpen || call === "past");
+    return isDecided ? { at: "decided" } : null;
   }
 
   async deliver(

@@ -40,6 +40,30 @@ describe.each([...storeKinds, "memory"] as const)("%s", (kind) => {
     await world?.remove();
   });
 
+  test("what a call has come to is known to its owner, until its run ends", async () => {
+    await store.createConversation("ann", conversation("c"));
+    await beginRun(store, "c", "r");
+    const at = (callId: string, owner = "ann") => store.callOfRun(owner, callId);
+    expect(await at("call_1")).toBe(null);
+    await store.setHeldCall("r", "call_1", { at: "asked", since: 1, mayHaveRun: false });
+    await store.setHeldCall("r", "call_2/1/call_3", { at: "asked", since: 1, mayHaveRun: false });
+    await store.setHeldCall("r", "call_2", { at: "delegated" });
+    expect(await Promise.all([at("call_1"), at("call_2"), at("call_3")])).toEqual([
+      "asked",
+      "past",
+      "asked",
+    ]);
+    expect(await Promise.all([at("call_1", "bob"), at("all_1"), at("call_4")])).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    await store.setHeldCall("r", "call_1", { at: "started" });
+    expect(await at("call_1")).toBe("past");
+    await store.endRun("r", { id: "ar", body: {} }, []);
+    expect(await Promise.all([at("call_1"), at("call_3")])).toEqual([null, null]);
+  });
+
   test("a run: its messages, its events, its end", async () => {
     await store.createConversation("ann", conversation("c"));
     await beginRun(store, "c", "r");
