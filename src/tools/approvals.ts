@@ -212,10 +212,9 @@ export class Approvals {
     return waiting.keep(decided).then(
       () => waiting.settle(decided),
       (error: unknown) => {
-        if (!waiting.isOver) {
-          this.#waiting.set(callId, waiting);
-          this.#decided.delete(callId);
-        }
+        // Nothing was decided, also where the call has ended meanwhile: another process may have it.
+        this.#decided.delete(callId);
+        if (!waiting.isOver) this.#waiting.set(callId, waiting);
         if (waiting.isLate) waiting.settle(timedOut);
         throw error;
       },

@@ -114,6 +114,8 @@ describe("a decision that is being kept", () => {
     cancelled.failed(new Error("disk I/O error"));
     await expect(cancelled.told).rejects.toThrow("disk I/O error");
     expect(cancelled.approvals.pending()).toEqual([]);
+    // Nothing was decided: another process may have the call.
+    expect(cancelled.approvals.hasDecided("me", "call_1")).toBe(false);
   });
 });
 
