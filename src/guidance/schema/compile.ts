@@ -20,6 +20,7 @@
 import { States } from "./decide/states.ts";
 import { SchemaDocument } from "./read/document.ts";
 import type { JsonObject, SchemaIssue } from "./types.ts";
+import { Steps } from "./steps.ts";
 import { writeSchema } from "./write/schema.ts";
 
 export interface CompiledSchema {
@@ -45,6 +46,6 @@ export function compileSchema(
   options: CompileOptions,
   maxSteps: number = defaultSteps,
 ): CompiledSchema {
-  const states = new States(new SchemaDocument(value), { ...options, maxSteps });
+  const states = new States(new SchemaDocument(value), { ...options, steps: new Steps(maxSteps) });
   return { schema: writeSchema(states), issues: [...states.issues.values()] };
 }

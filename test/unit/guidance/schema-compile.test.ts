@@ -319,6 +319,71 @@ describe("limits", () => {
   });
 });
 
+describe("what a short schema takes is counted in steps", () => {
+  const kinds = many(40, (index) => String.fromCodePoint(0x400 + 2 * index)).join("");
+  const pair = (index: number) => ({
+    type: "string",
+    allOf: [`[${kinds}].{4${10 + index}}b.{490}`, "b.{490}b.{490}"].map((end) => ({
+      pattern: `^.*${end}$`,
+    })),
+  });
+  const pairs = Object.fromEntries(many(24, (index) => [`p${index}`, pair(index)]));
+  const names = (pattern: string, count: number) => ({
+    properties: Object.fromEntries(many(count, (index) => ["a".repeat(index + 1), {}])),
+    propertyNames: { pattern },
+  });
+  /** Either limit may be the lower one, which makes 200 combinations. */
+  const combined = many(8, (index) => ({ not: { minLength: 500 + index, maxLength: index + 99 } }));
+
+  test.each<[string, unknown]>([
+    ["one pair of patterns", pair(0)],
+    ["many pairs of patterns", { type: "object", properties: pairs }],
+    ["what is looked ahead at", { type: "string", pattern: `^(?!(?:[${kinds}]?){1000}b)` }],
+    ["names", names("^(?:a?){900}$", 40)],
+    ["constants", { enum: ["a".repeat(900)], pattern: "^(?:a?){900}$" }],
+    [
+      "patterns of names",
+      { patternProperties: { "^(?:a|b{90})*aa$": {}, "^(?:b|[a-z]{140})*bb$": {} } },
+    ],
+    [
+      "a pattern that is read again and again",
+      {
+        type: "string",
+        $defs: { a: { pattern: `^${"(a|b)".repeat(390)}$` } },
+        anyOf: many(20, () => ({ $ref: "#/$defs/a" })),
+      },
+    ],
+    ["combinations", { type: "string", not: { enum: many(90, String) }, allOf: combined }],
+    [
+      "variants",
+      {
+        type: "object",
+        minProperties: 3,
+        properties: Object.fromEntries(many(6, (index) => [`p${index}`, {}])),
+        not: { required: many(300, (index) => `q${index}`) },
+      },
+    ],
+  ])("%s", (_name, schema) => {
+    expect(JSON.stringify(schema).length).toBeLessThan(4096);
+    expect(() => compileSchema(schema, options, 200)).toThrow(
+      expect.objectContaining({ code: "schema_too_large" }),
+    );
+  });
+
+  test("with more of them only patterns are left out", () => {
+    const looking = { type: "string", pattern: `^(?!(?:[${kinds}]?){9000}b)` };
+    const { issues } = compile({ type: "object", properties: { ...pairs, looking } });
+    expect(new Set(issues.map(({ keyword }) => keyword))).toEqual(new Set(["pattern"]));
+    expect(issues).toHaveLength(25);
+  });
+
+  test("a format beside a pattern for the same takes few", () => {
+    const uuid = { type: "string", format: "uuid", pattern: "^[0-9a-f]{8}-.{27}$" };
+    const properties = Object.fromEntries(many(9, (index) => [`p${index}`, uuid]));
+    expect(compileSchema({ type: "object", properties }, options, 200).issues).toEqual([]);
+  });
+});
+
 describe("large schemas, which masks hold whole", () => {
   const tagged = (index: number): unknown => ({
     type: "object",

@@ -3,8 +3,8 @@
  * enforce become issues and are left out, which only allows more. What is not an issue is exact.
  */
 
-import { FermataError } from "../../../errors.ts";
 import type { SchemaDocument } from "../read/document.ts";
+import type { Steps } from "../steps.ts";
 import type { JsonObject, JsonType, Literal, SchemaIssue, SchemaNode } from "../types.ts";
 import { arrayKeywords } from "./arrays.ts";
 import { combiningKeywords } from "./combining.ts";
@@ -46,14 +46,13 @@ interface ExpandOptions {
   report(issue: SchemaIssue): void;
   /** Could a value satisfy all of these? True also where it cannot be told. */
   mayHold(type: JsonType, literals: readonly Literal[]): boolean;
-  /** Literals that may be looked at for one document, probes included. */
-  maxSteps: number;
+  /** One for each literal that is looked at, probes included. */
+  steps: Steps;
 }
 
 export class Expander {
   readonly #document: SchemaDocument;
   readonly #options: ExpandOptions;
-  #steps = 0;
 
   constructor(document: SchemaDocument, options: ExpandOptions) {
     this.#document = document;
@@ -89,6 +88,7 @@ export class Expander {
         continue;
       }
       for (const way of choice.ways.toReversed()) {
+        this.#options.steps.count(branch.facts.size() + branch.seen.size);
         const fork = forkOf(branch);
         if (take(fork, way)) branches.push(fork);
       }
@@ -99,11 +99,7 @@ export class Expander {
   /** Works off what is certain. @returns false when the branch cannot be */
   #settle(branch: Branch): boolean {
     for (let literal = branch.pending.pop(); literal; literal = branch.pending.pop()) {
-      if (++this.#steps > this.#options.maxSteps)
-        throw new FermataError(
-          "schema_too_large",
-          "The schema combines its parts in too many ways. Send a simpler one.",
-        );
+      this.#options.steps.take(1);
       const key = `${literal.holds ? "+" : "-"}${literal.node.id}/${literal.scopes.join()}`;
       if (branch.seen.has(key)) continue;
       branch.seen.add(key);
@@ -192,6 +188,7 @@ export class Expander {
       type,
       holds,
       scopes: inner,
+      count: this.#options.steps.count,
       literal: (isHeld, ...keys) => ({
         node: document.child(node, ...keys),
         holds: isHeld,

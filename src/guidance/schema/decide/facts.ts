@@ -103,6 +103,24 @@ export class Facts {
     return copy;
   }
 
+  /** How much there is to copy and to write. */
+  size(): number {
+    const lists = [
+      this.values,
+      this.excluded,
+      this.prefix,
+      this.items,
+      this.contains,
+      this.patterns,
+    ];
+    const objects = [this.properties, this.required, this.patternProperties, this.rest, this.names];
+    return (
+      1 +
+      lists.reduce((sum, list) => sum + (list?.length ?? 0), 0) +
+      objects.reduce((sum, each) => sum + ("size" in each ? each.size : each.length), 0)
+    );
+  }
+
   addProperty(name: string, literal: Literal): void {
     const list = this.properties.get(name);
     if (list === undefined) this.properties.set(name, [literal]);

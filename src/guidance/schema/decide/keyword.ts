@@ -2,6 +2,8 @@
 
 import type { SchemaDocument } from "../read/document.ts";
 import type { Alternative, JsonObject, JsonType, Literal, SchemaIssue } from "../types.ts";
+import type { Conjunctions } from "../regex/cost.ts";
+import type { Count } from "../steps.ts";
 import type { SchemaNode, State } from "../types.ts";
 import type { Facts } from "./facts.ts";
 
@@ -48,6 +50,7 @@ export interface KeywordContext {
   readonly holds: boolean;
   /** Empty where it fails. */
   readonly scopes: readonly number[];
+  readonly count: Count;
   /** A subschema of this node. */
   literal(holds: boolean, ...keys: (string | number)[]): Literal;
   /** Could a value satisfy all of these? True also where it cannot be told. */
@@ -58,6 +61,8 @@ export interface KeywordContext {
 export interface Solver {
   /** Objects with named properties have no others unless the schema says so. */
   readonly isClosed: boolean;
+  readonly conjunctions: Conjunctions;
+  readonly count: Count;
   report(issue: SchemaIssue): void;
   state(literals: readonly Literal[]): State;
   /** A schema that is not in the document. */

@@ -1,6 +1,7 @@
 /** Objects: what keywords say of them, and the named properties, patterns of names and rest that hold it. */
 
 import { isJsonObject } from "../../../json.ts";
+import type { Count } from "../steps.ts";
 import { areDisjoint, matches } from "../regex/automaton.ts";
 import { RegexError } from "../regex/parse.ts";
 import { writeWhole } from "../regex/write.ts";
@@ -72,7 +73,7 @@ function properties(value: unknown, context: KeywordContext): Way[] {
 }
 
 function additionalProperties(value: unknown, context: KeywordContext): Way[] {
-  const { schema, scopes, node, holds } = context;
+  const { schema, scopes, holds } = context;
   const names = new Set(keysOf(schema["properties"] ?? {}));
   if (!holds)
     return value === true
@@ -80,7 +81,7 @@ function additionalProperties(value: unknown, context: KeywordContext): Way[] {
       : unsupported("is negated: an object with some other property cannot be described");
   const sources = schema["patternProperties"];
   const patterns = isJsonObject(sources)
-    ? Object.keys(sources).map((source) => readPattern(source, node.path))
+    ? Object.keys(sources).map((source) => readPattern(source, context))
     : [];
   const literal = context.literal(true, "additionalProperties");
   return fact((facts) => {
@@ -90,14 +91,14 @@ function additionalProperties(value: unknown, context: KeywordContext): Way[] {
 }
 
 function patternProperties(value: unknown, context: KeywordContext): Way[] {
-  const { scopes, node, holds } = context;
+  const { scopes, holds } = context;
   const sources = keysOf(value);
   if (!holds)
     return sources.length === 0
       ? never
       : unsupported("is negated: an object with some such property cannot be described");
   const entries = sources.map((source) => ({
-    pattern: readPattern(source, node.path),
+    pattern: readPattern(source, context),
     literal: context.literal(true, "patternProperties", source),
   }));
   return fact((facts) => {
@@ -175,6 +176,8 @@ function expectNames(value: unknown): string[] {
 }
 
 const maxVariants = 64;
+/** Lookups for each of a variant. */
+const perProperty = 20;
 
 interface Pattern {
   fact: PatternFact;
@@ -187,7 +190,7 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
   const patterns = patternsOf(facts, rests, solver);
   const names = new Map<string, Literal[]>();
   for (const name of [...facts.properties.keys(), ...facts.required])
-    if (!names.has(name)) names.set(name, literalsOf(name, facts, rests));
+    if (!names.has(name)) names.set(name, literalsOf(name, facts, rests, solver.count));
   const isClosed = solver.isClosed && rests.length === 0 && facts.namesProperties;
   let rest = isClosed ? [nothing] : rests.map(({ literal }) => literal);
   let written = patterns.map(({ regex, literals }) => ({ regex, state: solver.state(literals) }));
@@ -203,7 +206,7 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
       rest = [nothing];
     } else {
       for (const name of known.values)
-        if (!names.has(name)) names.set(name, literalsOf(name, facts, rests));
+        if (!names.has(name)) names.set(name, literalsOf(name, facts, rests, solver.count));
       written = [];
       rest = [nothing];
     }
@@ -245,8 +248,8 @@ function isName(name: string, names: readonly Literal[], solver: Solver): boolea
   return solver.alternatives("string", [...names, solver.made({ const: name })]).length > 0;
 }
 
-function isMatched(name: string, patterns: readonly PatternFact[]): boolean {
-  return patterns.some(({ regex }) => matches(regex, name));
+function isMatched(name: string, patterns: readonly PatternFact[], count: Count): boolean {
+  return patterns.some(({ regex }) => matches(regex, name, count));
 }
 
 function restsOf(facts: Facts): RestFact[] {
@@ -256,14 +259,19 @@ function restsOf(facts: Facts): RestFact[] {
   return rests;
 }
 
-function literalsOf(name: string, facts: Facts, rests: readonly RestFact[]): Literal[] {
+function literalsOf(
+  name: string,
+  facts: Facts,
+  rests: readonly RestFact[],
+  count: Count,
+): Literal[] {
   return [
     ...(facts.properties.get(name) ?? []),
     ...facts.patternProperties
-      .filter(({ pattern }) => isMatched(name, [pattern]))
+      .filter(({ pattern }) => isMatched(name, [pattern], count))
       .map(({ literal }) => literal),
     ...rests
-      .filter((rest) => !rest.names.has(name) && !isMatched(name, rest.patterns))
+      .filter((rest) => !rest.names.has(name) && !isMatched(name, rest.patterns, count))
       .map(({ literal }) => literal),
   ];
 }
@@ -285,7 +293,7 @@ function patternsOf(
       if (!rest.patterns.some(({ source }) => source === fact.source)) literals.push(rest.literal);
     const problem = (reason: string): void =>
       solver.report({ path: fact.path, keyword: "patternProperties", reason });
-    if (kept.some((other) => !areDisjoint(other.fact.regex, fact.regex))) {
+    if (kept.some((other) => !areDisjoint(other.fact.regex, fact.regex, solver.count))) {
       problem("has patterns that may match the same name");
       continue;
     }
@@ -325,6 +333,7 @@ function counted(object: ObjectAlternative, facts: Facts, solver: Solver): Objec
     const chosen = new Set(optional.filter((_, index) => bits & (1 << index)));
     const count = required.length + chosen.size;
     if (count > object.max || (!isOpen && count < object.min)) continue;
+    solver.count(object.properties.length * perProperty);
     const properties = object.properties.map((property) => {
       if (property.required || chosen.has(property)) return { ...property, required: true };
       return { ...property, state: nothing };
@@ -342,6 +351,7 @@ function atLeastOneMore(
   isOpen: boolean,
   solver: Solver,
 ): ObjectAlternative[] {
+  solver.count(optional.length * object.properties.length * perProperty);
   const variants = optional.map((chosen) => ({
     ...object,
     min: 0,

@@ -4,11 +4,13 @@ import { FermataError } from "../../../errors.ts";
 import type { SchemaDocument } from "../read/document.ts";
 import type { Alternative, JsonType, Literal, ObjectAlternative, State } from "../types.ts";
 import type { SchemaIssue } from "../types.ts";
+import type { Steps } from "../steps.ts";
 import { arrayAlternatives } from "./arrays.ts";
 import { booleans, nulls } from "./constants.ts";
 import { Expander } from "./expand.ts";
 import type { Facts } from "./facts.ts";
 import { type Solver, jsonTypes } from "./keyword.ts";
+import { Conjunctions } from "../regex/cost.ts";
 import { numbers } from "./numbers.ts";
 import { objectAlternatives } from "./objects.ts";
 import { strings } from "./strings.ts";
@@ -16,6 +18,8 @@ import { strings } from "./strings.ts";
 const maxStates = 20_000;
 /** Properties that may be left out in a row, those of all alternatives together where they begin. */
 const maxChoice = 490;
+/** Lookups for each thing that is known of a value. */
+const perFact = 10;
 /** How deep it is looked whether two branches exclude each other. */
 const maxProbeDepth = 4;
 
@@ -26,6 +30,7 @@ export class States {
   readonly issues = new Map<string, SchemaIssue>();
   readonly #document: SchemaDocument;
   readonly #solver: Solver;
+  readonly #steps: Steps;
   readonly #expander: Expander;
   readonly #reached = new Set<State>();
   readonly #byKey = new Map<string, State>();
@@ -35,11 +40,14 @@ export class States {
   /** @param closed objects with named properties have no others unless the schema says so */
   constructor(
     document: SchemaDocument,
-    { closed, objectOnly, maxSteps }: { closed: boolean; objectOnly: boolean; maxSteps: number },
+    { closed, objectOnly, steps }: { closed: boolean; objectOnly: boolean; steps: Steps },
   ) {
     this.#document = document;
+    this.#steps = steps;
     this.#solver = {
       isClosed: closed,
+      conjunctions: new Conjunctions(steps),
+      count: steps.count,
       report: (issue) => this.#report(issue),
       state: (literals) => this.#stateOf(literals),
       made: (schema) => this.#made(schema),
@@ -49,7 +57,7 @@ export class States {
     this.#expander = new Expander(document, {
       report: (issue) => this.#report(issue),
       mayHold: (type, literals) => this.#probe([type], literals),
-      maxSteps,
+      steps,
     });
     const root: Literal = { node: document.root, holds: true, scopes: [] };
     this.root = this.#stateOf(objectOnly ? [root, this.#made({ type: "object" })] : [root]);
@@ -102,6 +110,7 @@ export class States {
   }
 
   #finish(facts: Facts): Alternative[] {
+    this.#steps.count(facts.size() * perFact);
     switch (facts.type) {
       case "null":
         return nulls(facts);
@@ -123,6 +132,7 @@ export class States {
   }
 
   #stateOf(literals: readonly Literal[]): State {
+    this.#steps.count((literals.length + 1) * perFact);
     const kept = new Map<string, Literal>();
     for (const literal of literals)
       if (!isTrivial(literal)) kept.set(keyOf(literal), { ...literal, scopes: [] });

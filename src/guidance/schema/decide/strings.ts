@@ -1,15 +1,17 @@
 /** Strings: what keywords say of them, and the mask engine's keywords for it. */
 
 import { matches, maxMatchLength } from "../regex/automaton.ts";
-import { checkCounts, holdableTogether } from "../regex/cost.ts";
+import { checkCounts } from "../regex/cost.ts";
 import { complementOf } from "../regex/complement.ts";
 import { RegexError, parseRegex, parseWithLookAhead } from "../regex/parse.ts";
 import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
+import type { Count } from "../steps.ts";
 import type { Facts, PatternFact } from "./facts.ts";
 import { formatOf } from "./formats.ts";
 import {
   type Keyword,
+  type KeywordContext,
   type Solver,
   always,
   countLimits,
@@ -21,6 +23,9 @@ import {
 /** The mask engine keeps a state for each character that it has counted; 50,000 are its limit. */
 const mostCounted = 40_000;
 
+/** Lookups for each character of an expression that is read or written. */
+const perCharacter = 20;
+
 const lengths = countLimits("string", "minLength", "maxLength");
 
 export const stringKeywords: Record<string, Keyword> = {
@@ -28,9 +33,9 @@ export const stringKeywords: Record<string, Keyword> = {
   maxLength: counted(lengths["maxLength"]!),
   pattern: {
     types: ["string"],
-    ways: (value, { node, holds }) => {
-      if (!holds) unsupported("is negated: text that does not match cannot be described");
-      const patterns = readPatterns(value, node.path);
+    ways: (value, context) => {
+      if (!context.holds) unsupported("is negated: text that does not match cannot be described");
+      const patterns = readPatterns(value, context);
       return fact((facts) => facts.patterns.push(...patterns));
     },
   },
@@ -57,9 +62,11 @@ function counted({ ways, ...keyword }: Keyword): Keyword {
   };
 }
 
+type Reading = Pick<KeywordContext, "node" | "count">;
+
 /** @throws Unsupported what no automaton can do */
-export function readPattern(value: unknown, path: string): PatternFact {
-  return reading(value, (source) => {
+export function readPattern(value: unknown, { node: { path }, count }: Reading): PatternFact {
+  return reading(value, count, (source) => {
     const regex = parseRegex(source);
     checkCounts(regex);
     return { source, regex, path };
@@ -67,10 +74,12 @@ export function readPattern(value: unknown, path: string): PatternFact {
 }
 
 /** What a pattern looks ahead at is a pattern of its own. @throws as `readPattern` */
-function readPatterns(value: unknown, path: string): PatternFact[] {
-  return reading(value, (source) => {
+function readPatterns(value: unknown, { node: { path }, count }: Reading): PatternFact[] {
+  return reading(value, count, (source) => {
     const { regex, ahead } = parseWithLookAhead(source);
-    const others = ahead.map((each) => (each.negated ? complementOf(each.regex) : each.regex));
+    const others = ahead.map((each) =>
+      each.negated ? complementOf(each.regex, count) : each.regex,
+    );
     return [regex, ...others].map((each, index) => {
       checkCounts(each);
       return { source: index === 0 ? source : `${index} ${source}`, regex: each, path };
@@ -78,8 +87,9 @@ function readPatterns(value: unknown, path: string): PatternFact[] {
   });
 }
 
-function reading<Result>(value: unknown, read: (source: string) => Result): Result {
+function reading<Result>(value: unknown, count: Count, read: (source: string) => Result): Result {
   if (typeof value !== "string") unsupported("must be a string");
+  count(value.length * perCharacter);
   try {
     return read(value);
   } catch (error) {
@@ -91,7 +101,8 @@ function reading<Result>(value: unknown, read: (source: string) => Result): Resu
 /** Constants longer than this are written as one pattern: the mask engine takes 50,000 values in all. */
 const maxListed = 1000;
 
-export function strings(facts: Facts, { report }: Solver): ScalarAlternative[] {
+export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
+  const { count } = solver;
   const { patterns, formats, maxLength } = withFormats(facts);
   if (facts.minLength > maxLength) return [];
   if (facts.values !== null) {
@@ -102,14 +113,15 @@ export function strings(facts: Facts, { report }: Solver): ScalarAlternative[] {
         !excluded.has(value) &&
         hasLength(facts, value) &&
         // What is too long to be matched here is left to the validator.
-        (value.length > maxMatchLength || all.every(({ regex }) => matches(regex, value))),
+        (value.length > maxMatchLength || all.every(({ regex }) => matches(regex, value, count))),
     );
     if (values.length === 0) return [];
     const listed =
       values.length > maxListed ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
     return [{ type: "string", schema: { type: "string", ...listed }, values }];
   }
-  const regexes = writtenPatterns(patterns, report);
+  const regexes = writtenPatterns(patterns, solver);
+  count(facts.excluded.join("").length * perCharacter);
   if (facts.excluded.length > 0) regexes.push(writeAllBut(facts.excluded as string[]));
   const conditions: JsonObject[] = [
     ...regexes.map((regex) => ({ pattern: `^(?:${regex})$` })),
@@ -125,6 +137,19 @@ export function strings(facts: Facts, { report }: Solver): ScalarAlternative[] {
   return [{ type: "string", values: null, schema }];
 }
 
+/** Read once: they are the same for every schema. */
+const formatPatterns = new Map<string, PatternFact>();
+
+function patternOf(name: string, pattern: string): PatternFact {
+  let fact = formatPatterns.get(name);
+  if (fact === undefined) {
+    const source = `^(?:${pattern})$`;
+    fact = { source, regex: parseRegex(source), path: "#" };
+    formatPatterns.set(name, fact);
+  }
+  return fact;
+}
+
 /** Formats that the mask engine does not know join the patterns. */
 function withFormats(facts: Facts): {
   patterns: PatternFact[];
@@ -138,16 +163,19 @@ function withFormats(facts: Facts): {
     const format = formatOf(name);
     if (typeof format === "string") continue;
     maxLength = Math.min(maxLength, format.maxLength ?? Infinity);
-    const pattern = readPattern(`^(?:${format.pattern})$`, "#");
+    const pattern = patternOf(name, format.pattern);
     if (format.isNamed) formats.push({ name, pattern });
     else patterns.push(pattern);
   }
   return { patterns, formats, maxLength };
 }
 
-function writtenPatterns(patterns: readonly PatternFact[], report: Solver["report"]): string[] {
+function writtenPatterns(
+  patterns: readonly PatternFact[],
+  { report, conjunctions, count }: Solver,
+): string[] {
   const bySource = new Map(patterns.map((pattern) => [pattern.source, pattern]));
-  const holdable = holdableTogether([...bySource.values()]);
+  const holdable = conjunctions.holdable([...bySource.values()]);
   return [...bySource.values()].flatMap((pattern) => {
     const leave = (reason: string): string[] => {
       report({ path: pattern.path, keyword: "pattern", reason });
@@ -155,6 +183,7 @@ function writtenPatterns(patterns: readonly PatternFact[], report: Solver["repor
     };
     if (!holdable.has(pattern))
       return leave("has too many others beside it, or too long ones, for one text");
+    count(pattern.source.length * perCharacter);
     try {
       return [writeWhole(pattern.regex)];
     } catch (error) {

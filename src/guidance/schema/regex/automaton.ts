@@ -3,13 +3,18 @@
  * text, and a comparison is a bounded search.
  */
 
-import { type CharacterSet, type Range, type Regex, invert } from "./parse.ts";
+import { type Count, uncounted } from "../steps.ts";
+import { type CharacterSet, type Range, type Regex, invert, sizeOf } from "./parse.ts";
 
 /** Longer texts are not matched here: names of properties and constants are short. */
 export const maxMatchLength = 1000;
 
 /** Of comparisons. */
 const maxCompared = { states: 300, pairs: 50_000 };
+
+/** Lookups for each. */
+const perPair = 10;
+const perState = 20;
 
 export interface AutomatonState {
   /** Over a character. */
@@ -24,32 +29,38 @@ const anyCharacter: CharacterSet = { kind: "set", ranges: [], properties: [], ne
 const automata = new WeakMap<Regex, AutomatonState[]>();
 
 /** @returns whether `regex` matches somewhere in `text` */
-export function matches(regex: Regex, text: string): boolean {
-  const states = automatonOf(regex);
+export function matches(regex: Regex, text: string, count: Count = uncounted): boolean {
+  const states = automatonOf(regex, count);
   const characters = Array.from(text);
   const closed = (open: number[], position: number): Set<number> => {
     const reached = new Set(open);
-    for (const state of reached)
-      for (const { to, at } of states[state]!.jumps) {
+    for (const state of reached) {
+      const { jumps } = states[state]!;
+      count(1 + jumps.length);
+      for (const { to, at } of jumps) {
         const isAllowed = at === null || position === (at === "start" ? 0 : characters.length);
         if (isAllowed) reached.add(to);
       }
+    }
     return reached;
   };
   let reached = closed([first], 0);
   characters.forEach((character, index) => {
     const next: number[] = [];
     for (const state of reached)
-      for (const { set, to } of states[state]!.steps) if (isIn(set, character)) next.push(to);
+      for (const { set, to } of states[state]!.steps) {
+        count(lookupsIn(set));
+        if (isIn(set, character)) next.push(to);
+      }
     reached = closed(next, index + 1);
   });
   return reached.has(last);
 }
 
 /** Is there no text that both match? @returns false also where it cannot be told */
-export function areDisjoint(a: Regex, b: Regex): boolean {
-  const one = automatonOf(a);
-  const other = automatonOf(b);
+export function areDisjoint(a: Regex, b: Regex, count: Count): boolean {
+  const one = automatonOf(a, count);
+  const other = automatonOf(b, count);
   if (Math.max(one.length, other.length) > maxCompared.states) return false;
   const seen = new Set<number>();
   // Of the same text: where both are, whether it has begun, and whether it has ended.
@@ -58,6 +69,7 @@ export function areDisjoint(a: Regex, b: Regex): boolean {
   ];
   for (let pair = open.pop(); pair !== undefined; pair = open.pop()) {
     const [x, y, isStart, isEnd] = pair;
+    count(perPair);
     const key = (x * other.length + y) * 4 + Number(isStart) * 2 + Number(isEnd);
     if (seen.has(key)) continue;
     seen.add(key);
@@ -70,16 +82,19 @@ export function areDisjoint(a: Regex, b: Regex): boolean {
     if (isEnd) continue;
     open.push([x, y, isStart, true]);
     for (const step of one[x]!.steps)
-      for (const { set, to } of other[y]!.steps)
+      for (const { set, to } of other[y]!.steps) {
+        count(lookupsIn(step.set) * lookupsIn(set));
         if (overlap(rangesOf(step.set), rangesOf(set))) open.push([step.to, to, false, false]);
+      }
   }
   return true;
 }
 
 /** Of all texts in which the expression matches somewhere. Its size is bounded by `parseRegex`. */
-export function automatonOf(regex: Regex): AutomatonState[] {
+export function automatonOf(regex: Regex, count: Count): AutomatonState[] {
   const known = automata.get(regex);
   if (known !== undefined) return known;
+  count(sizeOf(regex) * perState);
   const states: AutomatonState[] = [];
   const add = (): number => states.push({ steps: [], jumps: [] }) - 1;
   const jump = (from: number, to: number, at: "start" | "end" | null = null): void => {
@@ -136,6 +151,11 @@ export function automatonOf(regex: Regex): AutomatonState[] {
   return states;
 }
 
+/** For whether a character is in it, or what it has. */
+export function lookupsIn({ ranges, properties }: CharacterSet): number {
+  return 1 + ranges.length + properties.length * 20;
+}
+
 function isIn({ ranges, properties, negated }: CharacterSet, character: string): boolean {
   const code = character.codePointAt(0) ?? 0;
   const isListed =
@@ -150,6 +170,11 @@ function hasProperty(name: string, character: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Each once: a repetition's states share theirs. */
+export function setsOf(states: readonly AutomatonState[]): ReadonlySet<CharacterSet> {
+  return new Set(states.flatMap(({ steps }) => steps.map(({ set }) => set)));
 }
 
 /** What a property has is not looked up: it may be anything. */

@@ -1,17 +1,34 @@
 /** The texts that an expression does not match, as an expression: the mask engine has no word for "not". */
 
-import { type AutomatonState, automatonOf, first, last, rangesOf } from "./automaton.ts";
+import type { Count } from "../steps.ts";
+import {
+  type AutomatonState,
+  automatonOf,
+  first,
+  last,
+  lookupsIn,
+  rangesOf,
+  setsOf,
+} from "./automaton.ts";
 import { type Range, type Regex, RegexError, sizeOf } from "./parse.ts";
 
 /** Of the deterministic automaton, and of what is written of it. */
 const most = { states: 12, size: 2000 };
+/** Longer is not looked for it. */
+const maxLookups = 1_000_000;
 
 /** Ways from one state to another; absent: none. */
 type Ways = Map<number, Regex>;
 
 /** @throws RegexError, to follow "the pattern" */
-export function complementOf(regex: Regex): Regex {
-  const states = automatonOf(regex);
+export function complementOf(regex: Regex, countAll: Count): Regex {
+  let lookups = 0;
+  const count: Count = (taken) => {
+    lookups += taken;
+    if (lookups > maxLookups) throw tooLarge();
+    countAll(taken);
+  };
+  const states = automatonOf(regex, count);
   const kinds = kindsOfCharacters(states);
   const start = closed(states, [first], { start: true, end: false });
   const known = new Map([[start.join(), 0]]);
@@ -20,7 +37,7 @@ export function complementOf(regex: Regex): Regex {
   for (let index = 0; index < all.length; index++) {
     const to: Ways = new Map();
     for (const kind of kinds) {
-      const next = after(states, all[index]!, kind[0]);
+      const next = after(states, all[index]!, kind[0], count);
       // Once it has matched, whatever follows.
       if (next.includes(last)) continue;
       const key = next.join();
@@ -98,11 +115,10 @@ function setOf(ranges: readonly Range[]): Regex {
 /** Ranges of characters that the expression does not tell apart. */
 function kindsOfCharacters(states: readonly AutomatonState[]): Range[] {
   const edges = new Set([0]);
-  for (const { steps } of states)
-    for (const { set } of steps) {
-      if (set.properties.length > 0) throw new RegexError("looks ahead at a Unicode property");
-      for (const [from, to] of rangesOf(set)) edges.add(from).add(to + 1);
-    }
+  for (const set of setsOf(states)) {
+    if (set.properties.length > 0) throw new RegexError("looks ahead at a Unicode property");
+    for (const [from, to] of rangesOf(set)) edges.add(from).add(to + 1);
+  }
   const sorted = [...edges].filter((edge) => edge <= 0x10ffff).toSorted((a, b) => a - b);
   return sorted.map((edge, index) => [edge, (sorted[index + 1] ?? 0x110000) - 1]);
 }
@@ -111,13 +127,18 @@ function after(
   states: readonly AutomatonState[],
   places: readonly number[],
   character: number,
+  count: Count,
 ): number[] {
   const reached = new Set<number>();
   for (const place of places)
-    for (const { set, to } of states[place]!.steps)
+    for (const { set, to } of states[place]!.steps) {
+      count(lookupsIn(set));
       if (rangesOf(set).some(([from, end]) => character >= from && character <= end))
         reached.add(to);
-  return closed(states, [...reached], { start: false, end: false });
+    }
+  const next = closed(states, [...reached], { start: false, end: false });
+  count(next.length);
+  return next;
 }
 
 function closed(

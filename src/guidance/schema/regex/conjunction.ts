@@ -1,13 +1,25 @@
 /** How large the automaton is that the mask engine comes to build where one text is held to several expressions. */
 
-import { type AutomatonState, automatonOf, first, last, rangesOf } from "./automaton.ts";
-import type { Regex } from "./parse.ts";
-
-/** More is not tried: places of one automaton, each over each character. */
-const maxTried = 200_000;
+import type { Count } from "../steps.ts";
+import {
+  type AutomatonState,
+  automatonOf,
+  first,
+  last,
+  lookupsIn,
+  rangesOf,
+  setsOf,
+} from "./automaton.ts";
+import type { CharacterSet, Regex } from "./parse.ts";
 
 /** Of one expression, while a text is read: the states that its automaton may be in, from which it can still match. */
-type Places = readonly number[];
+interface Places {
+  /** Equal ones are the same. */
+  id: number;
+  states: readonly number[];
+  /** By character, once they were looked at. */
+  next: readonly Places[] | null;
+}
 
 /** One expression alone. */
 class Reader {
@@ -16,59 +28,83 @@ class Reader {
   /** From there it may still match, once the text has begun. */
   readonly #live: ReadonlySet<number>;
   readonly #characters: readonly number[];
-  readonly #known = new Map<Places, Places[]>();
-  /** Equal places are the same array. */
-  readonly #places = new Map<string, Places>();
-  tried = 0;
+  readonly #count: Count;
+  readonly #known = new Map<string, Places>();
+  /** For each character. */
+  readonly #members = new Map<CharacterSet, readonly boolean[]>();
 
-  constructor(states: readonly AutomatonState[], characters: readonly number[]) {
+  constructor(states: readonly AutomatonState[], characters: readonly number[], count: Count) {
     this.#states = states;
     this.#live = liveStates(states);
     this.#characters = characters;
-    this.start = closed(states, [first], true);
+    this.#count = count;
+    this.start = this.#places(closed(states, [first], true, count));
   }
 
   /** By character. */
   after(places: Places): readonly Places[] {
-    let next = this.#known.get(places);
-    if (next === undefined) {
-      this.tried += places.length * this.#characters.length;
-      next = this.#characters.map((character) => this.#step(places, character));
-      this.#known.set(places, next);
-    }
-    return next;
+    places.next ??= this.#characters.map((_, character) => this.#step(places, character));
+    return places.next;
   }
 
-  #step(places: Places, character: number): Places {
+  #step({ states }: Places, character: number): Places {
     const reached = new Set<number>();
-    for (const place of places)
-      for (const { set, to } of this.#states[place]!.steps)
-        if (rangesOf(set).some(([from, end]) => character >= from && character <= end))
-          reached.add(to);
-    const live = closed(this.#states, [...reached], false).filter((place) => this.#live.has(place));
+    for (const place of states) {
+      const { steps } = this.#states[place]!;
+      this.#count(1 + steps.length);
+      for (const { set, to } of steps) if (this.#membersOf(set)[character]!) reached.add(to);
+    }
+    const all = closed(this.#states, [...reached], false, this.#count);
+    const live = all.filter((place) => this.#live.has(place));
     // Once it has matched, whatever follows.
-    const next = live.includes(last) ? [last] : live;
-    const key = next.join();
-    const same = this.#places.get(key) ?? next;
-    this.#places.set(key, same);
-    return same;
+    return this.#places(live.includes(last) ? [last] : live);
+  }
+
+  #places(states: readonly number[]): Places {
+    const key = states.join();
+    let places = this.#known.get(key);
+    if (places === undefined) {
+      places = { id: this.#known.size, states, next: null };
+      this.#known.set(key, places);
+    }
+    return places;
+  }
+
+  #membersOf(set: CharacterSet): readonly boolean[] {
+    let members = this.#members.get(set);
+    if (members === undefined) {
+      this.#count(this.#characters.length * lookupsIn(set));
+      const ranges = rangesOf(set);
+      members = this.#characters.map((character) =>
+        ranges.some(([from, end]) => character >= from && character <= end),
+      );
+      this.#members.set(set, members);
+    }
+    return members;
   }
 }
 
-/** @returns whether its states are at most so many; false also where it takes long to tell */
-export function isSmallTogether(regexes: readonly Regex[], mostStates: number): boolean {
-  const automata = regexes.map(automatonOf);
+/**
+ * @param count may throw, and does where it takes too long to tell
+ * @returns whether its states are at most so many
+ */
+export function isSmallTogether(
+  regexes: readonly Regex[],
+  mostStates: number,
+  count: Count,
+): boolean {
+  const automata = regexes.map((regex) => automatonOf(regex, count));
   const characters = representatives(automata.flat());
-  const readers = automata.map((states) => new Reader(states, characters));
+  const readers = automata.map((states) => new Reader(states, characters, count));
   const start = readers.map((reader) => reader.start);
   const seen = new Set([keyOf(start)]);
   const open: Places[][] = [start];
   for (let places = open.pop(); places !== undefined; places = open.pop()) {
     const next = readers.map((reader, index) => reader.after(places![index]!));
-    if (readers.reduce((sum, { tried }) => sum + tried, 0) > maxTried) return false;
+    count(characters.length * readers.length);
     characters.forEach((_, index) => {
       const reached = next.map((each) => each[index]!);
-      if (reached.some((each) => each.length === 0)) return;
+      if (reached.some(({ states }) => states.length === 0)) return;
       const key = keyOf(reached);
       if (!seen.has(key)) open.push(reached);
       seen.add(key);
@@ -79,37 +115,39 @@ export function isSmallTogether(regexes: readonly Regex[], mostStates: number): 
 }
 
 function keyOf(places: readonly Places[]): string {
-  return places.map((each) => each.join()).join(";");
+  return places.map(({ id }) => id).join();
 }
 
 /** One of each kind of characters that no expression tells apart. */
 function representatives(states: readonly AutomatonState[]): number[] {
   const edges = new Set([0]);
-  for (const { steps } of states)
-    for (const { set } of steps)
-      for (const [from, to] of rangesOf(set)) edges.add(from).add(to + 1);
+  for (const set of setsOf(states))
+    for (const [from, to] of rangesOf(set)) edges.add(from).add(to + 1);
   return [...edges];
 }
 
 function closed(
   states: readonly AutomatonState[],
-  places: Places,
+  places: readonly number[],
   isStart: boolean,
+  count: Count,
 ): readonly number[] {
   const reached = new Set(places);
-  for (const place of reached)
-    for (const { to, at } of states[place]!.jumps)
-      if (at === null || (at === "start" && isStart)) reached.add(to);
+  for (const place of reached) {
+    const { jumps } = states[place]!;
+    count(1 + jumps.length);
+    for (const { to, at } of jumps) if (at === null || (at === "start" && isStart)) reached.add(to);
+  }
   return [...reached].toSorted((a, b) => a - b);
 }
 
 function liveStates(states: readonly AutomatonState[]): ReadonlySet<number> {
-  const before = new Map<number, number[]>();
+  const before: number[][] = states.map(() => []);
   states.forEach(({ steps, jumps }, from) => {
-    const targets = [...steps, ...jumps.filter(({ at }) => at !== "start")];
-    for (const { to } of targets) before.set(to, [...(before.get(to) ?? []), from]);
+    for (const { to } of steps) before[to]!.push(from);
+    for (const { to, at } of jumps) if (at !== "start") before[to]!.push(from);
   });
   const live = new Set([last]);
-  for (const state of live) for (const from of before.get(state) ?? []) live.add(from);
+  for (const state of live) for (const from of before[state]!) live.add(from);
   return live;
 }

@@ -1,5 +1,6 @@
 /** What expressions cost the mask engine, whose automata it builds while it walks: measured, for it cannot say so before. */
 
+import type { Steps } from "../steps.ts";
 import { isSmallTogether } from "./conjunction.ts";
 import { type Regex, RegexError, sizeOf } from "./parse.ts";
 
@@ -20,40 +21,77 @@ export function checkCounts(regex: Regex): void {
   if (all > limit) throw new RegexError(`counts more than ${limit} positions`);
 }
 
-/** Formats and patterns come again and again, also within one schema. */
-const smallTogether = new Map<string, boolean>();
+/** Formats and patterns come again and again: whether they are small together, and the lookups that it takes to tell. */
+const remembered = new Map<string, { isSmall: boolean; lookups: number }>();
 const maxRemembered = 200;
 
-function areSmallTogether(patterns: readonly { source: string; regex: Regex }[]): boolean {
-  if (!patterns.every(({ regex }) => isAnchored(regex))) return false;
-  const key = JSON.stringify(patterns.map(({ source }) => source));
-  const isSmall =
-    smallTogether.get(key) ??
-    isSmallTogether(
-      patterns.map(({ regex }) => regex),
-      joined.states,
-    );
-  if (smallTogether.size === maxRemembered) smallTogether.clear();
-  smallTogether.set(key, isSmall);
-  return isSmall;
+class TooLong extends Error {}
+
+interface Pattern {
+  source: string;
+  regex: Regex;
 }
 
-/** Those which one text can be held to together, in their order. */
-export function holdableTogether<T extends { source: string; regex: Regex }>(
-  patterns: readonly T[],
-): Set<T> {
-  if (patterns.length < 2) return new Set(patterns);
-  const kept = new Set<T>();
-  let positions = 0;
-  for (const pattern of patterns) {
-    const cost = floatingCounts(pattern.regex);
-    if (kept.size === joined.expressions) continue;
-    const mayBeDear = positions + cost > joined.positions && kept.size > 0;
-    if (mayBeDear && !areSmallTogether([...kept, pattern])) continue;
-    positions += cost;
-    kept.add(pattern);
+/** Of one schema: which expressions one text can be held to. */
+export class Conjunctions {
+  readonly #steps: Steps;
+  readonly #known = new Map<string, boolean>();
+
+  constructor(steps: Steps) {
+    this.#steps = steps;
   }
-  return kept;
+
+  /** Those which one text can be held to together, in their order. @throws FermataError schema_too_large */
+  holdable<T extends Pattern>(patterns: readonly T[]): Set<T> {
+    if (patterns.length < 2) return new Set(patterns);
+    const kept = new Set<T>();
+    let positions = 0;
+    for (const pattern of patterns) {
+      const cost = floatingCounts(pattern.regex);
+      if (kept.size === joined.expressions) continue;
+      const mayBeDear = positions + cost > joined.positions && kept.size > 0;
+      if (mayBeDear && !this.#areSmall([...kept, pattern])) continue;
+      positions += cost;
+      kept.add(pattern);
+    }
+    return kept;
+  }
+
+  /** False also where it takes too long to tell. */
+  #areSmall(patterns: readonly Pattern[]): boolean {
+    if (!patterns.every(({ regex }) => isAnchored(regex))) return false;
+    const key = JSON.stringify(patterns.map(({ source }) => source));
+    let isSmall = this.#known.get(key);
+    if (isSmall === undefined) {
+      isSmall = this.#tell(key, patterns);
+      this.#known.set(key, isSmall);
+    }
+    return isSmall;
+  }
+
+  #tell(key: string, patterns: readonly Pattern[]): boolean {
+    let lookups = 0;
+    const count = (taken: number): void => {
+      lookups += taken;
+      if (!this.#steps.countInConjunction(taken)) throw new TooLong();
+    };
+    try {
+      const before = remembered.get(key);
+      if (before !== undefined) {
+        // A schema takes the same, whatever came before it.
+        count(before.lookups);
+        return before.isSmall;
+      }
+      const regexes = patterns.map(({ regex }) => regex);
+      const isSmall = isSmallTogether(regexes, joined.states, count);
+      if (remembered.size === maxRemembered) remembered.clear();
+      remembered.set(key, { isSmall, lookups });
+      return isSmall;
+    } catch (error) {
+      if (error instanceof TooLong) return false;
+      throw error;
+    }
+  }
 }
 
 /** 0 where every count begins at a known place. */
