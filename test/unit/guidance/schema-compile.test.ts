@@ -133,6 +133,14 @@ describe("rewrites", () => {
     expect(issues).toEqual([expect.objectContaining({ keyword: "pattern" })]);
   });
 
+  test.each([
+    ["^.*\\p{Lu}.{16}\\p{Lu}.{16}$", "^.*\\p{N}.{16}\\p{N}.{16}$"],
+    ["^\\p{Lu}\\p{L}{1,30} \\p{L}{1,30}$", "^.{3,40} .{1,20}$"],
+  ])("patterns that count properties are not held together: %s", (one, other) => {
+    const { issues } = compile({ type: "string", allOf: [{ pattern: one }, { pattern: other }] });
+    expect(issues).toEqual([expect.objectContaining({ keyword: "pattern" })]);
+  });
+
   test("oneOf whose branches overlap excludes the overlap", () => {
     const { schema } = compile({ type: "integer", oneOf: [{ minimum: 0 }, { maximum: 5 }] });
     expect(schema).toEqual({

@@ -59,7 +59,7 @@ export class Conjunctions {
 
   /** False also where it takes too long to tell. */
   #areSmall(patterns: readonly Pattern[]): boolean {
-    if (!patterns.every(({ regex }) => isAnchored(regex))) return false;
+    if (!patterns.every(({ regex }) => isAnchored(regex) && !hasProperty(regex))) return false;
     const key = JSON.stringify(patterns.map(({ source }) => source));
     let isSmall = this.#known.get(key);
     if (isSmall === undefined) {
@@ -105,6 +105,22 @@ function floatingCounts(regex: Regex): number {
 function isAnchored(regex: Regex): boolean {
   if (regex.kind === "or") return regex.options.every(isAnchored);
   return regex.kind === "start" || (regex.kind === "concat" && isAnchored(regex.parts[0]!));
+}
+
+/** What has a Unicode property is not known here, and is hundreds of ranges to the mask engine. */
+function hasProperty(regex: Regex): boolean {
+  switch (regex.kind) {
+    case "set":
+      return regex.properties.length > 0;
+    case "concat":
+      return regex.parts.some(hasProperty);
+    case "or":
+      return regex.options.some(hasProperty);
+    case "repeat":
+      return hasProperty(regex.body);
+    default:
+      return false;
+  }
 }
 
 /** Positions of the outermost counted repetitions. */
