@@ -51,6 +51,34 @@ describe("rewrites", () => {
   });
 
   test.each([
+    [{ type: "number", minimum: 2 ** 64 }, { type: "number" }, "minimum"],
+    [{ type: "number", exclusiveMinimum: 2 ** 63 }, { type: "number" }, "exclusiveMinimum"],
+    [{ type: "integer", maximum: -(2 ** 64) }, { type: "integer" }, "maximum"],
+    [{ type: "number", minimum: 2 ** 64, maximum: 2 ** 65 }, { type: "number" }, "minimum"],
+    [{ type: "number", not: { const: 1e20 } }, { type: "number" }, "not"],
+    [
+      { type: "integer", minimum: 0, not: { enum: [1e19, 5] } },
+      {
+        anyOf: [
+          { type: "integer", minimum: 0, exclusiveMaximum: 5 },
+          { type: "integer", exclusiveMinimum: 5 },
+        ],
+      },
+      "not",
+    ],
+  ])("%j: what lies beyond 64 bits is left to the validation", (schema, written, keyword) => {
+    const compiled = compile(schema);
+    expect(compiled.schema).toEqual(written);
+    expect(compiled.issues).toEqual([expect.objectContaining({ path: "#", keyword })]);
+  });
+
+  test("what lies beyond 64 bits and is not reached says nothing", () => {
+    const { issues } = compile({ type: "number", maximum: 1e19, not: { const: 1e20 } });
+    expect(issues).toEqual([]);
+    expect(compile({ type: "number", minimum: 2 ** 64, maximum: 5 }).schema).toBeNull();
+  });
+
+  test.each([
     ["^(?P<year>\\d{4})-(?P<month>1[0-2])$", ["2024-11"], ["2024-13", "24-11"]],
     ["(?i)^yes|NO$", ["YES", "yes", "nO"], ["y", "n"]],
     ["(?is)^[b-d]é.$", ["BÉ\n", "dé1"], ["aé1", "bé"]],

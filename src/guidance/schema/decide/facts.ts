@@ -51,6 +51,8 @@ export class Facts {
   exclusiveMinimum = -Infinity;
   exclusiveMaximum = Infinity;
   multiples: number[] = [];
+  /** The limit that no mask can hold. */
+  far: { path: string; keyword: string } | null = null;
   // Strings
   minLength = 0;
   maxLength = Infinity;

@@ -15,10 +15,10 @@ import {
 
 /** Where a limit fails the opposite one holds. */
 export const numberKeywords: Record<string, Keyword> = {
-  minimum: limit(atLeast("minimum"), atMost("exclusiveMaximum")),
-  maximum: limit(atMost("maximum"), atLeast("exclusiveMinimum")),
-  exclusiveMinimum: limit(atLeast("exclusiveMinimum"), atMost("maximum")),
-  exclusiveMaximum: limit(atMost("exclusiveMaximum"), atLeast("minimum")),
+  minimum: limit("minimum", atLeast("minimum"), atMost("exclusiveMaximum")),
+  maximum: limit("maximum", atMost("maximum"), atLeast("exclusiveMinimum")),
+  exclusiveMinimum: limit("exclusiveMinimum", atLeast("exclusiveMinimum"), atMost("maximum")),
+  exclusiveMaximum: limit("exclusiveMaximum", atMost("exclusiveMaximum"), atLeast("minimum")),
   multipleOf: {
     types: ["number"],
     ways: (value, { holds }) => {
@@ -30,10 +30,18 @@ export const numberKeywords: Record<string, Keyword> = {
   },
 };
 
-function limit(holds: Limit, fails: Limit): Keyword {
+function limit(keyword: string, holds: Limit, fails: Limit): Keyword {
   return {
     types: ["number"],
-    ways: (value, context) => (context.holds ? holds : fails)(expectNumber(value)),
+    ways: (value, context) => {
+      const { path } = context.node;
+      const note = (facts: Facts): void => {
+        if (isFar(facts)) facts.far ??= { path, keyword };
+      };
+      return (context.holds ? holds : fails)(expectNumber(value)).map(({ change }) => ({
+        change: (facts) => change?.(facts) !== false && (note(facts), true),
+      }));
+    },
   };
 }
 
@@ -42,6 +50,20 @@ function limit(holds: Limit, fails: Limit): Keyword {
  * lies beyond is left out.
  */
 const furthest = 2 ** 63 - 1024;
+
+/** By the mask, beyond where its ranges end. */
+function isReached({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Facts, value: number) {
+  if (value >= furthest) return Math.min(maximum, exclusiveMaximum) === Infinity;
+  return value <= -furthest && Math.max(minimum, exclusiveMinimum) === -Infinity;
+}
+
+/** All that is in the range lies beyond. */
+function isFar({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Facts): boolean {
+  return (
+    Math.max(minimum, exclusiveMinimum) >= furthest ||
+    Math.min(maximum, exclusiveMaximum) <= -furthest
+  );
+}
 
 /** The mask engine takes 32 bits of digits. */
 function isShort(value: number): boolean {
@@ -63,7 +85,10 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
     report({ path: "#", keyword: "type", reason });
     facts.integer = null;
   }
-  return intervals(facts).map((interval) => ({
+  const ranges = intervals(facts, report);
+  if (facts.far !== null && ranges.length > 0)
+    report({ ...facts.far, reason: "is beyond 64 bits, and masks do not count that far" });
+  return ranges.map((interval) => ({
     type: "number",
     values: null,
     schema: {
@@ -94,10 +119,12 @@ function isMultiple(value: number, of: number): boolean {
 }
 
 /** The range without the excluded numbers. */
-function intervals(facts: Facts): JsonObject[] {
-  const holes = (facts.excluded as number[])
-    .filter((value) => isNumberOf(facts, value))
-    .toSorted((a, b) => a - b);
+function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
+  if (isFar(facts)) return isInhabited(exactLimits(facts)) ? [{}] : [];
+  const excluded = (facts.excluded as number[]).filter((value) => isNumberOf(facts, value));
+  const holes = excluded.filter((value) => Math.abs(value) < furthest).toSorted((a, b) => a - b);
+  if (excluded.some((value) => isReached(facts, value)))
+    report({ path: "#", keyword: "not", reason: "excludes a number beyond 64 bits" });
   const pieces: JsonObject[] = [];
   let low = lowerLimit(facts);
   for (const hole of new Set(holes)) {
@@ -119,6 +146,13 @@ function upperLimit({ maximum, exclusiveMaximum }: Facts): JsonObject {
   if (high < Infinity && high > furthest) return { maximum: furthest };
   if (exclusiveMaximum <= maximum && exclusiveMaximum < Infinity) return { exclusiveMaximum };
   return maximum < Infinity ? { maximum } : {};
+}
+
+function exactLimits({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Facts): JsonObject {
+  return {
+    ...(exclusiveMinimum >= minimum ? { exclusiveMinimum } : { minimum }),
+    ...(exclusiveMaximum <= maximum ? { exclusiveMaximum } : { maximum }),
+  };
 }
 
 function isInhabited(range: JsonObject): boolean {
