@@ -7,6 +7,8 @@ import { type Regex, parseRegex } from "./schema/regex/parse.ts";
 
 // Wall-clock time, on a machine that may be busy; the thread that calls it ends a schema after half a second.
 const matchTimeoutMs = 300;
+/** Of a pattern, in characters. */
+const maxLength = 32_768;
 
 /** The match took too long: it is not known whether there is one. */
 export class Unmatched extends Error {}
@@ -37,8 +39,9 @@ export function boundedRegex(pattern: string, _flags: string): RegExp {
   return { test, toString: () => `/${pattern}/` } as RegExp;
 }
 
-/** Null: JavaScript does not read it. */
+/** Null: JavaScript does not read it, or it is too long to be read. */
 function flagsOf(pattern: string): "u" | "" | null {
+  if (pattern.length > maxLength) return null;
   const { source } = asJavaScript(pattern);
   for (const flags of ["u", ""] as const) {
     try {

@@ -8,8 +8,8 @@ export interface JavaScriptRegex {
 }
 
 const flagsFirst = /^(\^?)\(\?([isu]+)\)/u;
-/** Escaped characters and classes are passed over. */
-const namedGroup = /(\\.|\[(?:\\.|[^\]\\])*\])|\(\?P</gsu;
+/** Escaped characters and classes are passed over, one without an end whole: its start is not looked for in it again. */
+const namedGroup = /(\\.|\[(?:\\.|[^\]\\])*(?:\]|\\?$))|\(\?P</gsu;
 
 export function asJavaScript(source: string): JavaScriptRegex {
   const [whole = "", anchor = "", flags = ""] = flagsFirst.exec(source) ?? [];
