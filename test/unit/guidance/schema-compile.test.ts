@@ -100,6 +100,28 @@ describe("rewrites", () => {
   });
 
   test.each([
+    "(?i)^[^à-ÿ]$",
+    "(?i)^[à-ÿ]$",
+    "(?i)^[^é]$",
+    "(?i)^ı$",
+    "(?i)^ß$",
+    "(?i)^\\p{Lu}$",
+    "(?i)^[a\\p{Lu}]$",
+  ])("pattern %s: the case of letters beyond ASCII is not told", (pattern) => {
+    const { schema, issues } = compile({ type: "string", pattern });
+    expect(schema).toEqual({ type: "string" });
+    expect(issues).toEqual([expect.objectContaining({ keyword: "pattern" })]);
+  });
+
+  test("pattern (?i)^[^s]$ excludes all forms of it", () => {
+    const { schema, issues } = compile({ type: "string", pattern: "(?i)^[^s]$" });
+    expect(issues).toEqual([]);
+    const mask = new RegExp(String(schema?.["pattern"]).replaceAll("\\x{", "\\u{"), "u");
+    expect(["s", "S", "ſ", "t", "é"].filter((text) => mask.test(text))).toEqual(["t", "é"]);
+    expect(compile({ type: "string", pattern: "(?i)^[\\s,]x$" }).issues).toEqual([]);
+  });
+
+  test.each([
     [
       "email",
       "^(?:[\\w'+\\-]+\\.)*[\\w'+\\-]*[\\w+-]@(?:[A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",

@@ -207,6 +207,7 @@ class TreeBuilder {
   ): CharacterSet {
     const [only] = elements;
     if (elements.length === 1 && only?.type === "CharacterSet" && only.kind !== "any") {
+      if (only.kind === "property" && this.#dialect.ignoresCase) throw beyondAscii();
       const ranges = only.kind === "property" ? [] : escapes[only.kind];
       const properties = only.kind === "property" ? [nameOf(only)] : [];
       return { kind: "set", ranges, properties, negated: negated !== only.negate };
@@ -214,9 +215,10 @@ class TreeBuilder {
     const ranges: Range[] = [];
     const properties: string[] = [];
     for (const element of elements) {
-      if (element.type === "Character") ranges.push([element.value, element.value]);
+      if (element.type === "Character")
+        ranges.push(...this.#cased([element.value, element.value], negated));
       else if (element.type === "CharacterClassRange")
-        ranges.push([element.min.value, element.max.value]);
+        ranges.push(...this.#cased([element.min.value, element.max.value], negated));
       else if (element.type !== "CharacterSet" || element.kind === "any")
         throw new RegexError("has a class of an unknown kind");
       else if (element.kind !== "property")
@@ -225,8 +227,12 @@ class TreeBuilder {
         throw new RegexError("has a negated Unicode property inside of a class");
       else properties.push(nameOf(element));
     }
-    const cased = this.#dialect.ignoresCase ? ranges.flatMap(inBothCases) : ranges;
-    return { kind: "set", ranges: merge(cased), properties, negated };
+    if (properties.length > 0 && this.#dialect.ignoresCase) throw beyondAscii();
+    return { kind: "set", ranges: merge(ranges), properties, negated };
+  }
+
+  #cased(range: Range, negated: boolean): Range[] {
+    return this.#dialect.ignoresCase ? inBothCases(range, negated) : [range];
   }
 }
 
@@ -236,18 +242,33 @@ function fromStart(regex: Regex): Regex {
   return { kind: "concat", parts: [{ kind: "start" }, regex] };
 }
 
-/** Letters beyond ASCII only alone: ranges of them are left as they are. */
-function inBothCases([first, last]: Range): Range[] {
+/** Which are the same letters as `s` and `k`: the long s and the sign of kelvin. */
+const thirdForms: Range[] = [
+  [0x17f, 0x17f],
+  [0x212a, 0x212a],
+];
+
+/** @throws RegexError beyond ASCII, but for a letter that has one other form: there is no table of the others here. */
+function inBothCases([first, last]: Range, negated: boolean): Range[] {
+  if (last > 127) {
+    const character = String.fromCodePoint(first);
+    const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
+    const isPair = lower.toUpperCase() === upper && upper.toLowerCase() === lower;
+    const isOne = isPair && (character === lower || character === upper);
+    if (negated || first !== last || !isOne) throw beyondAscii();
+    return [lower, upper].map((text): Range => [text.codePointAt(0)!, text.codePointAt(0)!]);
+  }
   const part = (from: number, to: number, shift: number): Range[] => {
     const low = Math.max(first, from);
     const high = Math.min(last, to);
     return low <= high ? [[low + shift, high + shift]] : [];
   };
-  const alone = first === last ? String.fromCodePoint(first) : "";
-  const others = [alone.toLowerCase(), alone.toUpperCase()]
-    .filter((text) => [...text].length === 1)
-    .map((text): Range => [text.codePointAt(0)!, text.codePointAt(0)!]);
-  return [[first, last], ...part(65, 90, 32), ...part(97, 122, -32), ...others];
+  const both: Range[] = [[first, last], ...part(65, 90, 32), ...part(97, 122, -32)];
+  return negated ? [...both, ...thirdForms] : both;
+}
+
+function beyondAscii(): RegexError {
+  return new RegexError("ignores the case of characters beyond ASCII");
 }
 
 function nameOf({ key, value }: AST.UnicodePropertyCharacterSet): string {
