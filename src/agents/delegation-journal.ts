@@ -83,4 +83,8 @@ export class DelegationJournal implements CallJournal {
     if (!this.#isHeld) return;
     await this.#above.note(keyBelow(this.#callId, this.#number, callId), state);
   }
+
+  async confirm(): Promise<void> {
+    await this.#above.confirm();
+  }
 }

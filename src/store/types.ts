@@ -229,6 +229,8 @@ export interface BranchStore {
   setRunHold(runId: string, hold: Pick<RunHold, "request" | "round">): Promise<void>;
   /** False: nothing was written, because the run is another process's by now, or was deleted. */
   setHeldCall(runId: string, callId: string, state: unknown): Promise<boolean>;
+  /** Another process has taken it from this one. */
+  isElsewhere(runId: string): Promise<boolean>;
   /** What a call of a run that goes on, or of a sub-agent below it, has come to. `past`: not asked about, or not any more. */
   callOfRun(owner: string, callId: string): Promise<"asked" | "past" | null>;
   /** @param by -1: the process ended as it should */

@@ -24,11 +24,13 @@ export interface ApprovalRequest {
   askingId?: string | undefined;
   /** Milliseconds since 1970. Default: now. */
   askedAt?: number | undefined;
-  /** Called with a person's decision, which counts once this has resolved. */
+  /** Before anything is said of it: rejects where another process goes on with the call. */
+  confirm?: (() => Promise<void>) | undefined;
+  /** Called with a person's decision, which counts once this has resolved. Default: `confirm`. */
   keep?: ((decision: PersonsDecision) => Promise<void>) | undefined;
 }
 
-export interface PendingApproval extends Omit<ApprovalRequest, "keep"> {
+export interface PendingApproval extends Omit<ApprovalRequest, "confirm" | "keep"> {
   askingId: string;
   askedAt: number;
 }
@@ -179,13 +181,10 @@ export class Approvals {
 
   /**
    * Resolves when the decision is kept.
-   * @throws FermataError not_found (no such call of this owner) | already_decided | asked_again | invalid_value
+   * @throws FermataError not_found (no such call of this owner) | already_decided | asked_again | invalid_value, and what `confirm` and
+   * `keep` throw
    */
-  decide(
-    owner: string,
-    callId: string,
-    { decision, reason, content = {}, askingId }: PersonDecision,
-  ): Promise<void> {
+  async decide(owner: string, callId: string, said: PersonDecision): Promise<void> {
     const waiting = this.#waiting.get(callId);
     if (waiting === undefined || waiting.owner !== owner) {
       if (this.#decided.get(callId) === owner) {
@@ -194,10 +193,14 @@ export class Approvals {
       const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists the waiting calls.`;
       throw new FermataError("not_found", message, { param: "call_id" });
     }
-    checkNamed(waiting, askingId);
-    const mayGoUnnamed = decision !== "approve" || waiting.mayHaveRun !== true;
-    if (askingId === undefined && !mayGoUnnamed) throw askedAgain(waiting);
-    if (decision === "approve") checkContent(waiting, content);
+    try {
+      checkDecision(waiting, said);
+    } catch (refusal) {
+      // Another process may ask something else by now.
+      await waiting.confirm?.();
+      throw refusal;
+    }
+    const { decision, reason, content = {} } = said;
     // At once: a second decision must not find it.
     this.#waiting.delete(callId);
     this.#remember(waiting);
@@ -205,20 +208,17 @@ export class Approvals {
       decision === "approve"
         ? { approved: true, content }
         : { approved: false, by: decision === "deny" ? "person" : "cancelled", reason };
-    if (waiting.keep === undefined) {
-      waiting.settle(decided);
-      return Promise.resolve();
+    const { confirm, keep = confirm } = waiting;
+    try {
+      await keep?.(decided);
+    } catch (error) {
+      // Nothing was decided, also where the call has ended meanwhile: another process may have it.
+      this.#decided.delete(callId);
+      if (!waiting.isOver) this.#waiting.set(callId, waiting);
+      if (waiting.isLate) waiting.settle(timedOut);
+      throw error;
     }
-    return waiting.keep(decided).then(
-      () => waiting.settle(decided),
-      (error: unknown) => {
-        // Nothing was decided, also where the call has ended meanwhile: another process may have it.
-        this.#decided.delete(callId);
-        if (!waiting.isOver) this.#waiting.set(callId, waiting);
-        if (waiting.isLate) waiting.settle(timedOut);
-        throw error;
-      },
-    );
+    waiting.settle(decided);
   }
 
   /** Ids of a remote agent's calls are its server's: two of them may be the same. */
@@ -269,8 +269,26 @@ export function newAskingId(): string {
 }
 
 function pendingOf(waiting: Waiting): PendingApproval {
-  const { settle: _settle, keep: _keep, isLate: _late, isOver: _over, ...pending } = waiting;
+  const {
+    settle: _settle,
+    confirm: _confirm,
+    keep: _keep,
+    isLate: _late,
+    isOver: _over,
+    ...pending
+  } = waiting;
   return pending;
+}
+
+/** @throws FermataError asked_again | invalid_value */
+function checkDecision(
+  waiting: Waiting,
+  { decision, content = {}, askingId }: PersonDecision,
+): void {
+  checkNamed(waiting, askingId);
+  const mayGoUnnamed = decision !== "approve" || waiting.mayHaveRun !== true;
+  if (askingId === undefined && !mayGoUnnamed) throw askedAgain(waiting);
+  if (decision === "approve") checkContent(waiting, content);
 }
 
 /** @throws FermataError invalid_value */

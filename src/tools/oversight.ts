@@ -55,8 +55,10 @@ export type CallState =
 export interface CallJournal {
   /** What an earlier process left of the call. */
   known(callId: string): CallState | undefined;
-  /** Resolves when it is kept. */
+  /** Resolves when it is kept. @throws what hinders it: another process may have the call by now */
   note(callId: string, state: CallState): Promise<void>;
+  /** @throws as `note`, where the calls are not this process's any more */
+  confirm(): Promise<void>;
 }
 
 export interface ToolOversight {
@@ -187,8 +189,9 @@ function askerOf({ call, tool, oversight, signal, tell, awake }: Asking): ToolCa
     if (ended.aborted) return { action: "cancel" };
     const askingId = newAskingId();
     const { server } = tool;
-    const request = { callId, owner, server, toolName: call.name, arguments: args, askingId };
-    const decision = await approvals.ask({ ...request, question }, ended, () =>
+    const asked = { callId, owner, server, toolName: call.name, arguments: args, askingId };
+    const confirm = oversight?.journal && (() => oversight.journal!.confirm());
+    const decision = await approvals.ask({ ...asked, question, confirm }, ended, () =>
       tell("asked", { question, askingId }),
     );
     tell(decision.approved ? "approved" : "denied", { question });
@@ -236,6 +239,7 @@ async function ask({
     askingId,
     askedAt,
     ...(mayHaveRun && { mayHaveRun }),
+    confirm: journal && (() => journal.confirm()),
     keep:
       journal &&
       ((decision: PersonsDecision) => journal.note(call.id, { at: "decided", decision })),

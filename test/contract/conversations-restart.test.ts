@@ -304,6 +304,18 @@ describe("the time for the decision goes on while no server runs", () => {
   });
 });
 
+test("of a run that has ended in the store, no decision counts", async () => {
+  await restart([tool("save", { approval: "always" })]);
+  await run(save);
+  await asked();
+  await served.query("UPDATE branched_runs SET process = NULL");
+  expect(await decide("approve")).toMatchObject({
+    status: 404,
+    body: { error: { message: "The run of this call has ended, or was deleted." } },
+  });
+  expect(ran).toEqual([]);
+});
+
 test("a run is cancelled after the restart, and one whose answer had begun ends as before", async () => {
   const tools = [tool("save", { approval: "always" })];
   await restart(tools);

@@ -129,10 +129,10 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
   });
 
   /** A run of the first server whose call waits for a person; from then on the second one goes on with it. */
-  async function takenRun() {
+  async function takenRun({ hangs = false } = {}) {
     const ran: string[] = [];
     const save = (where: string): Tool => {
-      const tool = countedTool([], "save", { approval: "always" });
+      const tool = countedTool([], "save", { approval: "always", hangs });
       return {
         ...tool,
         async call(...parts) {
@@ -151,17 +151,17 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     });
     const [row] = await stored.query<{ process: string }>("SELECT process FROM branched_runs");
     await stored.die();
-    const ended = (): Promise<void> =>
+    const ended = (world = there): Promise<void> =>
       eventually(async () => {
-        const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+        const { messages } = await send(world, "GET", `/api/conversations/${id}`);
         expect(messages.at(-1)).toMatchObject({ status: "complete" });
       });
     await eventually(() => expect(asking.get(there)!.pending()).toHaveLength(1));
-    const decide = (world: World) =>
+    const decide = (world: World, askingId?: string) =>
       world.app.inject({
         method: "POST",
         url: "/api/approvals/call_1",
-        payload: { decision: "approve" },
+        payload: { decision: "approve", asking_id: askingId },
       });
     return { here, there, ran, ended, decide, process: row!.process };
   }
@@ -279,6 +279,82 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     });
     expect(reply.statusCode).toBe(404);
     expect(delivering).not.toHaveBeenCalled();
+  });
+
+  test("a server that stood still does not refuse what answers a question of another one", async () => {
+    const { here, there, ran, ended, decide } = await takenRun({ hangs: true });
+    expect((await decide(there)).statusCode).toBe(200);
+    await eventually(() => expect(ran).toEqual(["there"]));
+    const third = await serve(countedTool(ran, "save", { approval: "always" }));
+    third.chat.script = there.chat.script;
+    await ends.splice(1, 1)[0]!();
+    const { asking_id: askingId } = await eventually(async () => {
+      const [asked] = asking.get(third)!.pending();
+      expect(asked).toMatchObject({ mayHaveRun: true });
+      return { asking_id: asked!.askingId };
+    });
+    expect(asking.get(here)!.pending()).toMatchObject([{ callId: "call_1" }]);
+    const reply = await decide(here, askingId);
+    expect([reply.statusCode, reply.body]).toEqual([200, expect.anything()]);
+    await ended(third);
+    expect(ran).toEqual(["there", "save"]);
+  });
+
+  test("a question of a tool's server is not answered where its run is another's by now", async () => {
+    const answers: string[] = [];
+    const look = (asks: boolean): Tool => ({
+      ...countedTool([], "look", { readOnly: true }),
+      async call(_args, { ask, signal }) {
+        if (asks) answers.push((await ask!({ message: "Which?" }, signal)).action);
+        return { content: "seen", isError: false };
+      },
+    });
+    const [here, there] = [await serve(look(true)), await serve(look(false))];
+    here.chat.script = holds([{ id: "call_1", name: "look", arguments: "{}" }]);
+    there.chat.script = [{ type: "content", text: "Seen." }, finish("stop")];
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Look." });
+    await eventually(() => expect(asking.get(here)!.pending()).toHaveLength(1));
+    await eventually(async () =>
+      expect(await stored.query("SELECT call_id FROM held_calls")).toHaveLength(1),
+    );
+    await stored.die();
+    await eventually(async () => {
+      const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+      expect(messages.at(-1)).toMatchObject({ status: "complete" });
+    });
+    const reply = await here.app.inject({
+      method: "POST",
+      url: "/api/approvals/call_1",
+      payload: { decision: "approve" },
+    });
+    expect(reply.statusCode).toBe(404);
+    expect(answers).toEqual(["cancel"]);
+  });
+
+  test("viewers of a server that stood still are not told that its run failed", async () => {
+    const look = countedTool([], "look", { readOnly: true });
+    const [here, there] = [await serve(look), await serve(look)];
+    here.chat.script = holds([{ id: "call_1", name: "look", arguments: "{}" }]);
+    there.chat.script = [{ type: "content", text: "Seen." }, finish("stop")];
+    const complete = (id: string): Promise<void> =>
+      eventually(async () => {
+        const { messages } = await send(there, "GET", `/api/conversations/${id}`);
+        expect(messages.at(-1)).toMatchObject({ status: "complete" });
+      });
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    const { branches } = stores.get(here)!;
+    const { setRunHold } = branches;
+    // The other one takes the run before the first server writes what its call has come to.
+    vi.spyOn(branches, "setRunHold").mockImplementation(async (...held) => {
+      await setRunHold.apply(branches, held);
+      await stored.die();
+      await complete(id);
+    });
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Look." });
+    const viewed = here.app.inject({ url: `/api/conversations/${id}/stream?details=1` });
+    await complete(id);
+    expect((await viewed).body).not.toContain("failed");
   });
 
   test("what an earlier Fermata asks has no name: a decision that names a question does not answer it", async () => {

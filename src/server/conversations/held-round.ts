@@ -9,6 +9,7 @@ import {
 } from "../../client/conversation-state.ts";
 import type { ConversationEvent } from "../../client/types.ts";
 import type { BranchStore, InterruptedRun, NumberedEvent, RunHold } from "../../store/types.ts";
+import { FermataError } from "../../errors.ts";
 import type { CallJournal, CallState, HeldRound } from "../../tools/oversight.ts";
 import { takenOver } from "../answer/shared-runs.ts";
 import { checkGoingOn, DrawnTokens, interrupted } from "../answer/written-round.ts";
@@ -31,9 +32,15 @@ export interface KeptRound extends HeldRound {
   told: number;
 }
 
+interface HeldRun {
+  id: string;
+  /** Ends what this process does for the run. */
+  abort: AbortController;
+}
+
 export class HeldRounds implements CallJournal {
   readonly #store: BranchStore;
-  readonly #runId: string;
+  readonly #run: HeldRun;
   readonly #request: KeptRequest;
   #known: ReadonlyMap<string, CallState>;
   #isHeld: boolean;
@@ -42,10 +49,10 @@ export class HeldRounds implements CallJournal {
   readonly drawn: DrawnTokens;
 
   /** @param earlier what an earlier process left */
-  constructor(store: BranchStore, runId: string, request: KeptRequest, earlier?: Resumption) {
+  constructor(store: BranchStore, run: HeldRun, request: KeptRequest, earlier?: Resumption) {
     const { round = null, hold, written } = earlier ?? {};
     this.#store = store;
-    this.#runId = runId;
+    this.#run = run;
     this.#request = request;
     this.#isHeld = round !== null;
     this.drawn = new DrawnTokens(written?.tokens);
@@ -59,7 +66,7 @@ export class HeldRounds implements CallJournal {
 
   /** Resolves when it is kept. Before a call of the round starts, unless it only reads. */
   async hold(round: KeptRound): Promise<void> {
-    await this.#store.setRunHold(this.#runId, { request: this.#request, round });
+    await this.#store.setRunHold(this.#run.id, { request: this.#request, round });
     this.#isHeld = true;
     this.drawn.beginRound();
     for (const { id } of round.calls) {
@@ -87,7 +94,20 @@ export class HeldRounds implements CallJournal {
 
   async note(callId: string, state: CallState): Promise<void> {
     if (!this.#isHeld) this.#early.set(callId, state);
-    else if (!(await this.#store.setHeldCall(this.#runId, callId, state))) throw takenOver;
+    else if (!(await this.#store.setHeldCall(this.#run.id, callId, state))) {
+      await this.confirm();
+      throw new FermataError("not_found", "The run of this call has ended, or was deleted.");
+    }
+  }
+
+  /**
+   * The first that notices that another process has the run ends it here: none of its calls is decided, refused or told any more.
+   * @throws takenOver
+   */
+  async confirm(): Promise<void> {
+    if (!(await this.#store.isElsewhere(this.#run.id))) return;
+    this.#run.abort.abort(takenOver);
+    throw takenOver;
   }
 }
 

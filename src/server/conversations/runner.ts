@@ -140,7 +140,7 @@ export class Runner {
     const { model } = start.settings;
     const fingerprint = modelFingerprint(context.services);
     const request = { chat: plan.chat, model, tools: plan.tools, fingerprint };
-    const held = new HeldRounds(this.#store, run.id, request);
+    const held = new HeldRounds(this.#store, { id: run.id, abort: controller }, request);
     const preparation = new Preparation();
     const work = new BegunWork<RunEvent>((sink) =>
       runEvents(
@@ -208,15 +208,15 @@ export class Runner {
   ): void {
     const store = this.#store;
     const { request, round, written, isWritten } = resumption;
-    const held = new HeldRounds(store, id, request, resumption);
+    const { controller, end: endWork } = context.active.begin();
+    const { signal } = controller;
+    const held = new HeldRounds(store, { id, abort: controller }, request, resumption);
     const count = async (): Promise<void> => {
       if (!isWritten) await store.countResume(id);
     };
     const target = resolveTarget(request.model, context, (chat) =>
       round === null ? chat : new HeldChat(chat, { ...round, written }, count),
     );
-    const { controller, end: endWork } = context.active.begin();
-    const { signal } = controller;
     const live = new ConversationRun(
       owner,
       { id, conversationId, messageId },

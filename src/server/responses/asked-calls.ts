@@ -113,6 +113,7 @@ export class AskedCalls {
         note: async (_callId, next) => {
           if (next.at !== "ended") unstored.state = next;
         },
+        confirm: async () => {},
       };
     }
     const store = this.#store;
@@ -131,6 +132,8 @@ export class AskedCalls {
         if (!isWritten) throw alreadyRuns(request);
         last = next;
       },
+      // A response does not go on elsewhere while such a call runs.
+      confirm: async () => {},
     };
   }
 }

@@ -106,6 +106,13 @@ export class PostgresBranches extends CommonBranches implements BranchStore {
     return changes > 0;
   }
 
+  async isElsewhere(runId: string): Promise<boolean> {
+    const { processId, claims } = this.#host;
+    const [found] = await this.#database.column<string>(sql`SELECT id FROM fermata.branched_runs
+      WHERE id = ${runId} AND (process <> ${processId} OR claim <> ${claims.of(runId)})`);
+    return found !== undefined;
+  }
+
   async endRun(
     runId: string,
     message: Pick<BranchedMessage, "id" | "body">,

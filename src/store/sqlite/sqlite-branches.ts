@@ -92,6 +92,11 @@ export class SqliteBranches extends CommonBranches implements BranchStore {
     return changes > 0;
   }
 
+  /** One process at a time has the file. */
+  async isElsewhere(): Promise<boolean> {
+    return false;
+  }
+
   async endRun(
     runId: string,
     message: Pick<BranchedMessage, "id" | "body">,
