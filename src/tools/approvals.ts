@@ -26,8 +26,8 @@ export interface ApprovalRequest {
   askedAt?: number | undefined;
   /** Before anything is said of it: rejects where another process goes on with the call. */
   confirm?: (() => Promise<void>) | undefined;
-  /** Called with a person's decision, which counts once this has resolved. Default: `confirm`. */
-  keep?: ((decision: PersonsDecision) => Promise<void>) | undefined;
+  /** Called with the decision, which counts once this has resolved. Default: `confirm`. */
+  keep?: ((decision: Decision) => Promise<void>) | undefined;
 }
 
 export interface PendingApproval extends Omit<ApprovalRequest, "confirm" | "keep"> {
@@ -35,13 +35,12 @@ export interface PendingApproval extends Omit<ApprovalRequest, "confirm" | "keep
   askedAt: number;
 }
 
-export type PersonsDecision =
+export type Decision =
   /** `content`: the answer to a question. */
   | { approved: true; content: Readonly<Record<string, unknown>> }
   /** `reason`: a person's, for the model. */
-  | { approved: false; by: "person" | "cancelled"; reason?: string | undefined };
-
-export type Decision = PersonsDecision | { approved: false; by: "timeout" };
+  | { approved: false; by: "person" | "cancelled"; reason?: string | undefined }
+  | { approved: false; by: "timeout" };
 
 export interface PersonDecision {
   /** `cancel`: the person leaves a question without an answer; a call is denied. */
@@ -116,7 +115,7 @@ export class Approvals {
     const late = (): void => {
       waiting.isLate = true;
       // A decision that is being kept came in time.
-      if (this.#waiting.has(callId)) settle(timedOut);
+      if (this.#waiting.has(callId)) this.#settle(waiting, timedOut).catch(() => {});
     };
     const stop = (): void => settle(stopped);
     const { askedAt = Date.now(), askingId = newAskingId() } = request;
@@ -201,16 +200,22 @@ export class Approvals {
       throw refusal;
     }
     const { decision, reason, content = {} } = said;
+    await this.#settle(
+      waiting,
+      decision === "approve"
+        ? { approved: true, content }
+        : { approved: false, by: decision === "deny" ? "person" : "cancelled", reason },
+    );
+  }
+
+  /** That the time is over is kept as a person's decision is: it does not count where another process has the call. */
+  async #settle(waiting: Waiting, decision: Decision): Promise<void> {
+    const { callId, confirm, keep = confirm } = waiting;
     // At once: a second decision must not find it.
     this.#waiting.delete(callId);
     this.#remember(waiting);
-    const decided: PersonsDecision =
-      decision === "approve"
-        ? { approved: true, content }
-        : { approved: false, by: decision === "deny" ? "person" : "cancelled", reason };
-    const { confirm, keep = confirm } = waiting;
     try {
-      await keep?.(decided);
+      await keep?.(decision);
     } catch (error) {
       // Nothing was decided, also where the call has ended meanwhile: another process may have it.
       this.#decided.delete(callId);
@@ -218,7 +223,7 @@ export class Approvals {
       if (waiting.isLate) waiting.settle(timedOut);
       throw error;
     }
-    waiting.settle(decided);
+    waiting.settle(decision);
   }
 
   /** Ids of a remote agent's calls are its server's: two of them may be the same. */

@@ -2,7 +2,7 @@
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ChatMessage, HeldTurn, ToolCall, WrittenRound } from "../chat/types.ts";
-import { type Approvals, type Decision, newAskingId, type PersonsDecision } from "./approvals.ts";
+import { type Approvals, type Decision, newAskingId } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
 import type {
@@ -45,7 +45,7 @@ export interface DelegationState {
 export type CallState =
   /** `since`: milliseconds since 1970. `askingId`: absent if no person was asked yet. */
   | { at: "asked"; since: number; mayHaveRun: boolean; askingId?: string }
-  | { at: "decided"; decision: PersonsDecision }
+  | { at: "decided"; decision: Decision }
   /** Whether it took effect is unknown until it has ended. */
   | { at: "started" }
   | DelegationState
@@ -240,9 +240,7 @@ async function ask({
     askedAt,
     ...(mayHaveRun && { mayHaveRun }),
     confirm: journal && (() => journal.confirm()),
-    keep:
-      journal &&
-      ((decision: PersonsDecision) => journal.note(call.id, { at: "decided", decision })),
+    keep: journal && ((decision: Decision) => journal.note(call.id, { at: "decided", decision })),
   };
   return await approvals.ask(request, signal, () => tell("asked", { mayHaveRun, askingId }));
 }

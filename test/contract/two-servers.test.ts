@@ -25,9 +25,9 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     return await serveTools(provider(...tools));
   }
 
-  async function serveTools(tools: ToolProvider): Promise<World> {
+  async function serveTools(tools: ToolProvider, timeoutMs?: number): Promise<World> {
     const store = await stored.open();
-    const approvals = new Approvals();
+    const approvals = new Approvals({ timeoutMs });
     const parts = { store, branches: store.branches, tools, approvals };
     const world = createWorld(parts as Parameters<typeof createWorld>[0]);
     await world.app.ready();
@@ -129,7 +129,10 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
   });
 
   /** A run of the first server whose call waits for a person; from then on the second one goes on with it. */
-  async function takenRun({ hangs = false } = {}) {
+  async function takenRun({
+    hangs = false,
+    timeoutMs,
+  }: { hangs?: boolean; timeoutMs?: number } = {}) {
     const ran: string[] = [];
     const save = (where: string): Tool => {
       const tool = countedTool([], "save", { approval: "always", hangs });
@@ -141,7 +144,8 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
         },
       };
     };
-    const [here, there] = [await serve(save("here")), await serve(save("there"))];
+    const here = await serveTools(provider(save("here")), timeoutMs);
+    const there = await serve(save("there"));
     here.chat.script = holds([{ id: "call_1", name: "save", arguments: "{}" }]);
     there.chat.script = [{ type: "content", text: "Saved." }, finish("stop")];
     const { id } = await send(here, "POST", "/api/conversations", {});
@@ -163,7 +167,7 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
         url: "/api/approvals/call_1",
         payload: { decision: "approve", asking_id: askingId },
       });
-    return { here, there, ran, ended, decide, process: row!.process };
+    return { here, there, ran, id, ended, decide, process: row!.process };
   }
 
   test("a server that stood still, and does not know yet that another one asks, takes no decision", async () => {
@@ -355,6 +359,59 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     const viewed = here.app.inject({ url: `/api/conversations/${id}/stream?details=1` });
     await complete(id);
     expect((await viewed).body).not.toContain("failed");
+  });
+
+  test("a server that stood still denies nothing when its time is over", async () => {
+    const { here, there, ran, id, ended, decide } = await takenRun({ timeoutMs: 8000 });
+    const viewed = here.app.inject({ url: `/api/conversations/${id}/stream?details=1` });
+    expect(asking.get(here)!.pending()).toHaveLength(1);
+    expect((await viewed).body).not.toContain("denied");
+    expect(asking.get(here)!.hasDecided("anonymous", "call_1")).toBe(false);
+    expect((await decide(there)).statusCode).toBe(200);
+    await ended();
+    expect(ran).toEqual(["there"]);
+  });
+
+  test("a call whose time is over is decided for all, while its round goes on", async () => {
+    const tools = provider(
+      countedTool([], "save", { approval: "always" }),
+      countedTool([], "look", { approval: "never", hangs: true }),
+    );
+    const [here, there] = [await serveTools(tools, 1000), await serveTools(tools)];
+    here.chat.script = holds([
+      { id: "call_1", name: "save", arguments: "{}" },
+      { id: "call_2", name: "look", arguments: "{}" },
+    ]);
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+    await eventually(() => expect(asking.get(here)!.hasDecided("anonymous", "call_1")).toBe(true));
+    await eventually(async () =>
+      expect(await stored.query("SELECT call_id FROM questions WHERE is_open")).toEqual([]),
+    );
+    const reply = await there.app.inject({
+      method: "POST",
+      url: "/api/approvals/call_1",
+      payload: { decision: "approve" },
+    });
+    expect(reply.json()).toMatchObject({ error: { code: "already_decided" } });
+  });
+
+  test("what one closed does not hide that whoever goes on asks again", async () => {
+    const [here, there] = [await serve(), await serve()];
+    await stores.get(here)!.shared!.openQuestion("ann", "call_1", { callId: "call_1" });
+    const state = () => stores.get(there)!.shared!.questionState("ann", "call_1");
+    expect(await state()).toMatchObject({ at: "open" });
+    await stored.query(`UPDATE questions SET process = 'gone';
+      INSERT INTO questions (process, call_id, owner, body, is_open, changed_at)
+      SELECT 'other', call_id, owner, body, false, now() + interval '1 minute' FROM questions`);
+    expect(await state()).toEqual({ at: "decided" });
+    await stored.query(`INSERT INTO branched_conversations (owner, id, title, created_at, updated_at, settings)
+        VALUES ('ann', 'c', '', 1, 1, '{}');
+      INSERT INTO branched_messages (id, conversation_id, created_at, body) VALUES ('m', 'c', 1, '{}');
+      INSERT INTO branched_runs (id, conversation_id, message_id, process) VALUES ('r', 'c', 'm',
+        '${stores.get(there)!.shared!.processId}');
+      INSERT INTO held_calls VALUES ('r', 'call_1', '{"at":"asked","since":1}')`);
+    expect(await state()).toEqual({ at: "left" });
   });
 
   test("what an earlier Fermata asks has no name: a decision that names a question does not answer it", async () => {
