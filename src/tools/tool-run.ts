@@ -3,7 +3,13 @@
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "../near-names.ts";
 import type { Deadline } from "./loop-budget.ts";
-import { type TellApproval, type ToolOversight, questionsOf, seekApproval } from "./oversight.ts";
+import {
+  policyOf,
+  type TellApproval,
+  type ToolOversight,
+  questionsOf,
+  seekApproval,
+} from "./oversight.ts";
 import type {
   Tool,
   ToolCallContext,
@@ -50,7 +56,8 @@ export async function runTool(
 ): Promise<ToolRun> {
   const { audit = null, owner = "", approvals, journal } = options.oversight ?? {};
   const known = journal?.known(call.id);
-  if (known?.at === "decided" || known?.at === "ended") approvals?.recall(owner, call.id);
+  if (known?.at === "decided" || (known?.at === "ended" && mayAsk(call, tools, options)))
+    approvals?.recall(owner, call.id);
   if (known?.at === "ended") return known.run;
   const checked = await check(call, tools, options);
   const server = findTool(call, tools)?.server ?? unknownServer;
@@ -61,6 +68,15 @@ export async function runTool(
     : notRun(checked.outcome, checked.content);
   await audit?.ended(entry, run);
   return run;
+}
+
+function mayAsk(
+  call: ToolCall,
+  tools: readonly Tool[],
+  { oversight }: Pick<ToolRunOptions, "oversight">,
+): boolean {
+  const tool = findTool(call, tools);
+  return tool !== undefined && policyOf(tool, oversight?.asksPerson ?? false) !== "never";
 }
 
 /** What is not kept as started does not run, and what is not kept as ended may have run. */

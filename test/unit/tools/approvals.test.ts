@@ -71,6 +71,26 @@ test.each(["decided", "ended"] as const)(
   },
 );
 
+test("a call that ended in an earlier process, and that nobody is asked about, was not decided", async () => {
+  const approvals = new Approvals();
+  const settle = vi.fn(async () => {});
+  approvals.showOn({ show: async () => {}, remove: async () => {}, settle });
+  const run = { outcome: "ok", content: "done", citations: [], milliseconds: 1 } as const;
+  const journal = {
+    known: (): CallState => ({ at: "ended", run }),
+    note: async () => {},
+    confirm: async () => {},
+  };
+  for (const approval of ["never", "always"] as const) {
+    const oversight = { owner: "me", approvals, audit: null, journal };
+    const options = { timeoutMs: 1000, signal: never, report: () => {}, oversight };
+    await runTool(call, [{ ...tool, approval }], options);
+    const wasDecided = approval === "always";
+    expect(approvals.hasDecided("me", call.id)).toBe(wasDecided);
+    expect(settle).toHaveBeenCalledTimes(wasDecided ? 1 : 0);
+  }
+});
+
 /** A call that is asked for and then approved, while its decision is being kept. */
 async function keeping(signal = never) {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
