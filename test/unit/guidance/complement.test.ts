@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RegexError, parseRegex } from "../../../src/guidance/schema/regex/parse.ts";
 import { complementOf } from "../../../src/guidance/schema/regex/complement.ts";
+import { uncounted } from "../../../src/guidance/schema/steps.ts";
 import { writeWhole } from "../../../src/guidance/schema/regex/write.ts";
 
 const { expression } = fc.letrec<{ expression: string }>((tie) => ({
@@ -27,7 +28,7 @@ test("the complement matches what the expression does not", () => {
     fc.property(expression, (source) => {
       let written: string;
       try {
-        written = writeWhole(complementOf(parseRegex(source)));
+        written = writeWhole(complementOf(parseRegex(source), uncounted));
       } catch (error) {
         // Too large.
         expect(error).toBeInstanceOf(RegexError);
