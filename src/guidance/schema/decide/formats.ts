@@ -72,6 +72,8 @@ export const ownFormats = new Map<string, Format>([
     { pattern: `${hex}{8}-${hex}{4}-${version}${hex}{3}-[89abAB]${hex}{3}-${hex}{12}` },
   ]),
   ["ipvanyaddress", { pattern: `(?:${ipv4}|${ipv6})` }],
+  ["ipvanyinterface", { pattern: `(?:${ipv4WithLength}|${ipv6WithLength})` }],
+  ["ipvanynetwork", { pattern: `(?:${ipv4WithLength}|${ipv6WithLength})` }],
   ["ipv4interface", { pattern: ipv4WithLength }],
   ["ipv6interface", { pattern: ipv6WithLength }],
   // Whether bits behind the prefix are set is not looked at.
