@@ -222,6 +222,14 @@ describe("rewrites", () => {
     ]);
   });
 
+  test("a text that is long is not written as a pattern, as deep as it is long", () => {
+    const long = "x".repeat(50_000);
+    const { issues } = compile({ type: "string", not: { enum: [long, "no"] } });
+    expect(issues).toEqual([expect.objectContaining({ keyword: "not" })]);
+    const values = [...many(1001, String), long];
+    expect(compile({ enum: values }).schema).toEqual({ type: "string", enum: values });
+  });
+
   test("a dependency leaves out the one or demands both", () => {
     const { schema } = compile({
       type: "object",

@@ -102,7 +102,7 @@ function reading<Result>(value: unknown, count: Count, read: (source: string) =>
 const maxListed = 1000;
 
 export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
-  const { count } = solver;
+  const { count, report } = solver;
   const { patterns, formats, maxLength } = withFormats(facts);
   if (facts.minLength > maxLength) return [];
   if (facts.values !== null) {
@@ -113,16 +113,20 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
         !excluded.has(value) &&
         hasLength(facts, value) &&
         // What is too long to be matched here is left to the validator.
-        (value.length > maxMatchLength || all.every(({ regex }) => matches(regex, value, count))),
+        (isLong(value) || all.every(({ regex }) => matches(regex, value, count))),
     );
     if (values.length === 0) return [];
-    const listed =
-      values.length > maxListed ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
+    // What is written as a pattern is nested as deep as it is long.
+    const isPattern = values.length > maxListed && !values.some(isLong);
+    const listed = isPattern ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
     return [{ type: "string", schema: { type: "string", ...listed }, values }];
   }
   const regexes = writtenPatterns(patterns, solver);
-  count(facts.excluded.join("").length * perCharacter);
-  if (facts.excluded.length > 0) regexes.push(writeAllBut(facts.excluded as string[]));
+  const excluded = (facts.excluded as string[]).filter((value) => !isLong(value));
+  if (excluded.length < facts.excluded.length)
+    report({ path: "#", keyword: "not", reason: "excludes a text that is too long" });
+  count(excluded.join("").length * perCharacter);
+  if (excluded.length > 0) regexes.push(writeAllBut(excluded));
   const conditions: JsonObject[] = [
     ...regexes.map((regex) => ({ pattern: `^(?:${regex})$` })),
     ...formats.map(({ name }) => ({ format: name })),
@@ -191,6 +195,10 @@ function writtenPatterns(
       return leave(`has a pattern that ${error.message}`);
     }
   });
+}
+
+function isLong(value: string): boolean {
+  return value.length > maxMatchLength;
 }
 
 function hasLength(facts: Facts, value: string): boolean {
