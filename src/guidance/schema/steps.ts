@@ -3,7 +3,7 @@
 import { FermataError } from "../../errors.ts";
 
 /** Looks at one state, character, range or property: so many take as long as looking at one subschema. */
-const lookups = 1000;
+const lookups = 500;
 /** In all conjunctions of expressions of one schema. */
 const inConjunctions = 1_000_000;
 
