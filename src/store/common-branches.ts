@@ -52,7 +52,9 @@ interface CallRow {
   state: string;
 }
 
+// A state is written as JSON.stringify writes it, and begins with what the call has come to.
 const asked = '{"at":"asked"';
+const ended = '{"at":"ended"';
 
 export class CommonBranches {
   readonly #on: CommonStatements;
@@ -124,17 +126,28 @@ export async function callOfRun(
   owner: string,
   callId: string,
 ): Promise<"asked" | "past" | null> {
-  // A state is written as JSON.stringify writes it, and begins with what the call has come to.
   const rows = await on.all<{ key: string; state: string }>(sql`SELECT call_id AS key,
       substr(state, 1, ${asked.length}) AS state
     FROM fermata.held_calls
     JOIN fermata.branched_runs AS started ON started.id = holder AND process IS NOT NULL
     JOIN fermata.branched_conversations AS conversations ON conversations.id = conversation_id
     WHERE owner = ${owner}`);
-  // See `keyBelow` for calls of sub-agents.
-  const own = rows.filter(({ key }) => key === callId || key.endsWith(`/${callId}`));
+  const states = new Map(rows.map(({ key, state }) => [key, state]));
+  const own = rows.filter(
+    ({ key }) =>
+      (key === callId || key.endsWith(`/${callId}`)) &&
+      delegationsAbove(key).every((above) => states.get(above) !== ended),
+  );
   if (own.length === 0) return null;
   return own.some(({ state }) => state === asked) ? "asked" : "past";
+}
+
+/** The keys of the delegations that a sub-agent's call is below: see `keyBelow`. */
+function delegationsAbove(key: string): string[] {
+  const parts = key.split("/");
+  return parts
+    .flatMap((_, index) => (index % 2 === 0 ? [parts.slice(0, index + 1).join("/")] : []))
+    .slice(0, -1);
 }
 
 /** The statements that read an interrupted run, each with its rows. */

@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import type { ToolProvider } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
 import { callEvents, finish, provider } from "./fake-services.ts";
@@ -101,6 +102,32 @@ describe("a request for approval", () => {
     }
   });
 
+  test("about a call that may have run: a time-out does not speak for a later consent", async () => {
+    await restart({ tools: saving({ hangs: true, approval: "always" }) });
+    const one = await asked();
+    const background = { input: [consent(one.asks.id)], tools: [files], background: true };
+    await send("POST", "/v1/responses", { ...background, previous_response_id: one.response.id });
+    await eventually(() => expect(ran).toHaveLength(1));
+    await restart({
+      tools: saving({ approval: "always" }),
+      approvals: new Approvals({ timeoutMs: 50 }),
+    });
+    for (let count = 0; count < 2; count++) {
+      const { error } = callOf(await approve(one));
+      expect(error).toContain("nobody approved it within");
+    }
+    await restart({ tools: saving({ approval: "always" }) });
+    const answer = approve(one);
+    await eventually(async () => {
+      const { body } = await send("GET", "/api/approvals");
+      expect(body.approvals).toMatchObject([{ may_have_run: true }]);
+      const [{ call_id: callId, asking_id: askingId }] = body.approvals;
+      await send("POST", `/api/approvals/${callId}`, { decision: "approve", asking_id: askingId });
+    });
+    expect(callOf(await answer)).toMatchObject({ output: "save: done" });
+    expect(ran).toHaveLength(2);
+  });
+
   test("whose words the client changed is none of this server: a person is asked", async () => {
     const { asks } = await asked();
     await restart({ tools: saving({ approval: "always" }) });
@@ -146,13 +173,17 @@ describe("a request for approval", () => {
       const body = store
         ? { previous_response_id: response.id, input: [consent(asks.id)], tools: [files] }
         : { input: [...response.output, consent(asks.id)], tools: [files], store };
-      const answers = [1, 2].map(() => send("POST", "/v1/responses", body));
-      const [one, other] = (await Promise.all(answers)).map(callOf);
+      const answers = await Promise.all([1, 2].map(() => send("POST", "/v1/responses", body)));
       expect(ran).toEqual(["save"]);
+      const isRefused = ({ status }: { status: number }): boolean => status === 409;
+      const [one, ...others] = answers.filter((answer) => !isRefused(answer)).map(callOf);
       expect(one).toMatchObject({ output: "save: done" });
-      // Without a store only one of them gets the result.
-      if (store) expect(other).toMatchObject({ output: "save: done" });
-      else expect(other.error).toContain("may have taken effect");
+      // One that comes when the call has begun is refused. Without a store only one of them gets the result.
+      for (const { body: refusal } of answers.filter(isRefused))
+        expect(refusal).toMatchObject({ error: { code: "already_decided" } });
+      for (const other of others)
+        if (store) expect(other).toMatchObject({ output: "save: done" });
+        else expect(other.error).toContain("may have taken effect");
     },
   );
 

@@ -111,7 +111,7 @@ export class AskedCalls {
         known: () => known,
         // Its result is told once: memory does not hold those of all.
         note: async (_callId, next) => {
-          if (next.at !== "ended") unstored.state = next;
+          if (next.at !== "ended" && !isTimeout(next)) unstored.state = next;
         },
         confirm: async () => {},
       };
@@ -126,6 +126,7 @@ export class AskedCalls {
     return {
       known: () => known,
       note: async (_callId, next) => {
+        if (isTimeout(next)) return;
         // Of processes that share the store one runs it.
         const from = next.at === "started" ? last : undefined;
         const isWritten = await store!.responses.setHeldCall(responseId, request.id, next, from);
@@ -136,6 +137,11 @@ export class AskedCalls {
       confirm: async () => {},
     };
   }
+}
+
+/** Not kept: the consent of a later response asks again. */
+function isTimeout(state: CallState): boolean {
+  return state.at === "decided" && !state.decision.approved && state.decision.by === "timeout";
 }
 
 /** A consent decides what was asked, unless its call was interrupted. */

@@ -60,6 +60,9 @@ describe.each([...storeKinds, "memory"] as const)("%s", (kind) => {
     ]);
     await store.setHeldCall("r", "call_1", { at: "started" });
     expect(await at("call_1")).toBe("past");
+    // The sub-agent was given up while its call waited: nobody asks about that again.
+    await store.setHeldCall("r", "call_2", { at: "ended", run: {} });
+    expect(await at("call_3")).toBe(null);
     await store.endRun("r", { id: "ar", body: {} }, []);
     expect(await Promise.all([at("call_1"), at("call_3")])).toEqual([null, null]);
   });

@@ -122,7 +122,7 @@ function isMultiple(value: number, of: number): boolean {
 function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
   if (isFar(facts)) return isInhabited(exactLimits(facts)) ? [{}] : [];
   const excluded = (facts.excluded as number[]).filter((value) => isNumberOf(facts, value));
-  const holes = excluded.filter((value) => Math.abs(value) < furthest).toSorted((a, b) => a - b);
+  const holes = excluded.filter((value) => Math.abs(value) <= furthest).toSorted((a, b) => a - b);
   if (excluded.some((value) => isReached(facts, value)))
     report({ path: "#", keyword: "not", reason: "excludes a number beyond 64 bits" });
   const pieces: JsonObject[] = [];

@@ -154,10 +154,32 @@ export function writeAllBut(texts: readonly string[]): string {
   return writeOthers(trieOf(texts));
 }
 
+/** So many letters in a row are written side by side: the mask engine refuses what is nested a hundred deep. */
+const besideEachOther = 64;
+
 function writeOthers(node: Trie): string {
-  const options = [...node.next].map(([first, next]) => writeLiteral(first) + writeOthers(next));
-  const known = [...node.next.keys()].map(writeLiteral).join("");
-  options.push(known === "" ? "[\\s\\S]+" : `[^${known}][\\s\\S]*`);
+  const options = node.next.size === 1 ? othersOfRow(node) : othersOfFork(node);
   const written = `(?:${options.join("|")})`;
   return node.isEnd ? written : `${written}?`;
+}
+
+function othersOfFork({ next }: Trie): string[] {
+  const options = [...next].map(([first, then]) => writeLiteral(first) + writeOthers(then));
+  const known = [...next.keys()].map(writeLiteral).join("");
+  return [...options, known === "" ? "[\\s\\S]+" : `[^${known}][\\s\\S]*`];
+}
+
+/** What leaves a row of single letters at each of them, and what goes on behind it. */
+function othersOfRow(node: Trie): string[] {
+  const options: string[] = [];
+  let row = "";
+  let at = node;
+  do {
+    const [letter, next] = [...at.next][0]!;
+    const other = `[^${writeLiteral(letter)}][\\s\\S]*`;
+    options.push(row === "" ? other : `${row}(?:${other})?`);
+    row += writeLiteral(letter);
+    at = next;
+  } while (at.next.size === 1 && !at.isEnd && options.length < besideEachOther);
+  return [...options, row + writeOthers(at)];
 }
