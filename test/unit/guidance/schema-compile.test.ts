@@ -81,6 +81,7 @@ describe("rewrites", () => {
   test.each([
     ["^(?P<year>\\d{4})-(?P<month>1[0-2])$", ["2024-11"], ["2024-13", "24-11"]],
     ["(?i)^yes|NO$", ["YES", "yes", "nO"], ["y", "n"]],
+    ["(?i)^[\\u4e00-\\u9fff]x[^–]$", ["漢X-", "字xz"], ["aX-", "漢x–"]],
     ["(?is)^[b-d]é.$", ["BÉ\n", "dé1"], ["aé1", "bé"]],
     ["^[(?P<]\\(\\?P<$", ["P(?P<"], ["X(?P<"]],
   ])("pattern %s: as Python and Rust read it", (pattern, matching, others) => {

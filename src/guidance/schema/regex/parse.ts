@@ -248,9 +248,24 @@ const thirdForms: Range[] = [
   [0x212a, 0x212a],
 ];
 
-/** @throws RegexError beyond ASCII, but for a letter that has one other form: there is no table of the others here. */
+const hasCase = /[\p{Changes_When_Casemapped}\p{Changes_When_Casefolded}]/u;
+/** Characters of one range that are looked at: the ideographs of Chinese are fewer. */
+const mostLookedAt = 30_000;
+
+function isCaseless([first, last]: Range): boolean {
+  if (last - first > mostLookedAt) return false;
+  for (let code = first; code <= last; code++)
+    if (hasCase.test(String.fromCodePoint(code))) return false;
+  return true;
+}
+
+/**
+ * @throws RegexError beyond ASCII, but for a letter that has one other form and for what has no case: there is no table of the
+ * others here
+ */
 function inBothCases([first, last]: Range, negated: boolean): Range[] {
   if (last > 127) {
+    if (isCaseless([first, last])) return [[first, last]];
     const character = String.fromCodePoint(first);
     const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
     const isPair = lower.toUpperCase() === upper && upper.toLowerCase() === lower;
