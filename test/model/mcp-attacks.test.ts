@@ -342,17 +342,18 @@ describe("approvals", () => {
     );
     await eventually(() => expect(approvals.pending()).toHaveLength(1));
     const [first] = approvals.pending();
-    expect(() =>
-      approvals.decide("somebody else", first!.callId, { decision: "approve" }),
-    ).toThrow();
-    expect(() => approvals.decide("me", "call_1", { decision: "approve" })).toThrow();
-    approvals.decide("me", first!.callId, { decision: "approve" });
+    for (const [owner, callId] of [
+      ["somebody else", first!.callId],
+      ["me", "call_1"],
+    ] as const)
+      await expect(approvals.decide(owner, callId, { decision: "approve" })).rejects.toThrow();
+    await approvals.decide("me", first!.callId, { decision: "approve" });
     const second = await eventually(() => {
       const other = approvals.pending().find(({ callId }) => callId !== first!.callId);
       expect(other).toBeDefined();
       return other!;
     });
-    approvals.decide("me", second.callId, { decision: "deny" });
+    await approvals.decide("me", second.callId, { decision: "deny" });
     const { ends } = await running;
     expect(ends.map(({ outcome }) => outcome)).toEqual(["ok", "denied"]);
     expect(ends[0]!.call.id).toBe(first!.callId);
