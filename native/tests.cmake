@@ -32,6 +32,10 @@ foreach(source ${sources})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  # Models compute on all cores.
+  if(name MATCHES "^llama_")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
   add_dependencies(native_tests ${name})
 endforeach()
 

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { compile } from "../setup/native-build.mjs";
 import { buildDir, root } from "../setup/paths.mjs";
@@ -17,7 +17,8 @@ async function withFolder(use) {
 
 /** All native tests of a build tree. @param options `seconds` for each; `onLine` as `capture` has it */
 export async function ctest(directory, { seconds = 300, env = {}, onLine } = {}) {
-  const args = ["--output-on-failure", "--no-tests=error", `--timeout=${seconds}`];
+  const jobs = `--parallel=${availableParallelism()}`;
+  const args = ["--output-on-failure", "--no-tests=error", `--timeout=${seconds}`, jobs];
   const { code, output } = await withFolder((folder) =>
     capture("ctest", ["--test-dir", directory, ...args], {
       cwd: root,
