@@ -41,7 +41,7 @@ export function apiRoutes(
     toolsRoute(services, config),
     ...approvalRoutes(context),
     engineRoute(meter),
-    engineStreamRoute(app, meter, config),
+    engineStreamRoute(meter, context),
     ...traceRoutes(context.traces),
     openSessionRoute(tokens),
     closeSessionRoute(),

@@ -203,4 +203,38 @@ describe("over a socket", () => {
     await accepted;
     await Promise.all([once(silent, "close"), world.app.close()]);
   }, 20_000);
+
+  test("closing the server does not wait for a connection whose answer comes meanwhile", async () => {
+    const world = createWorld();
+    const { port } = new URL(await listen(world));
+    const body = JSON.stringify(hello);
+    const asked = once(world.app.server, "request");
+    const socket = connect(Number(port), "127.0.0.1");
+    let text = "";
+    socket.on("data", (piece: Buffer) => (text += piece.toString()));
+    const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json";
+    socket.write(`${head}\r\nContent-Length: ${body.length}\r\n\r\n`);
+    await asked;
+    const closed = world.app.close();
+    await eventually(() => expect(world.app.server.listening).toBe(false));
+    socket.write(body);
+    await Promise.all([once(socket, "close"), closed]);
+    expect(text).toMatch(/^HTTP\/1.1 /u);
+  }, 20_000);
+
+  test("closing the server does not cut off an answer that its client reads slowly", async () => {
+    const world = createWorld({ config: { drainMs: 20_000 } });
+    world.chat.script = [{ type: "content", text: "a".repeat(16 << 20) }, finish("stop")];
+    const url = await listen(world);
+    const { response } = await send(url, hello);
+    let length = 0;
+    response.once("data", () => response.pause());
+    response.on("data", (piece: Buffer) => (length += piece.length));
+    await eventually(() => expect(length).toBeGreaterThan(0));
+    const closed = world.app.close();
+    await eventually(async () => expect((await fetch(`${url}/v1/models`)).status).toBe(503));
+    response.resume();
+    await Promise.all([once(response, "end"), closed]);
+    expect(length).toBeGreaterThan(16 << 20);
+  }, 20_000);
 });

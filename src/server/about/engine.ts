@@ -1,9 +1,9 @@
 /** GET /api/engine, and the same as a stream: what the engine is at. */
 
-import type { RouteOptions, FastifyInstance } from "fastify";
-import type { EngineMeter } from "./engine-meter.ts";
 import { setTimeout } from "node:timers/promises";
-import type { ServerConfig } from "../services.ts";
+import type { RouteOptions } from "fastify";
+import type { RouteContext } from "../context.ts";
+import type { EngineMeter } from "./engine-meter.ts";
 import { sseTimes } from "../http/stream-answer.ts";
 import { SseStream } from "../http/sse.ts";
 
@@ -21,12 +21,9 @@ const periodMs = 500;
 
 /** Twice a second, until the client leaves. */
 export function engineStreamRoute(
-  app: FastifyInstance,
   meter: EngineMeter,
-  config: ServerConfig,
+  { config, active }: RouteContext,
 ): RouteOptions {
-  const closing = new AbortController();
-  app.addHook("preClose", async () => closing.abort());
   return {
     method: "GET",
     url: "/api/engine/stream",
@@ -36,7 +33,7 @@ export function engineStreamRoute(
     handler: async (_request, reply) => {
       const gone = new AbortController();
       reply.raw.once("close", () => gone.abort());
-      const signal = AbortSignal.any([gone.signal, closing.signal]);
+      const signal = AbortSignal.any([gone.signal, active.closing]);
       const sse = new SseStream(reply, { ...sseTimes(config), isResumable: true });
       while (!signal.aborted) {
         await sse.send({ data: JSON.stringify(meter.read()) });

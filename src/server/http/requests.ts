@@ -2,10 +2,10 @@
 
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { setTimeout } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
+import { Connections } from "./connections.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -149,9 +149,8 @@ export function installActiveRequests(
   { noticeMs = 0, drainMs = 0 }: { noticeMs?: number; drainMs?: number },
 ): ActiveRequests {
   const requests = new ActiveRequests();
-  const silent = silentSockets(app);
+  const connections = new Connections(app);
   app.addHook("onRequest", async (request) => {
-    silent.delete(request.raw.socket);
     if (!requests.closing.aborted) return;
     const { answersToTheEnd, answersWhileDraining } = request.routeOptions.config ?? {};
     const isServed = answersToTheEnd ?? (answersWhileDraining && !requests.isDrained);
@@ -160,26 +159,16 @@ export function installActiveRequests(
   app.addHook("preClose", async () => {
     requests.beginLeaving();
     if (noticeMs > 0) await setTimeout(noticeMs);
-    app.server.closeIdleConnections();
+    connections.endWhenAnswered();
     if (noticeMs === 0 || app.server.listening) requests.beginClosing();
     await requests.idle(drainMs);
     requests.beginClosing();
     requests.abortAll();
     // Their last words are on the way.
-    await requests.idle(farewellMs);
-    for (const socket of silent) socket.destroy();
+    await Promise.all([requests.idle(farewellMs), connections.answered(farewellMs)]);
+    connections.endSilent();
   });
   return requests;
-}
-
-/** Connections that open; browsers open some ahead. Before their first request Node does not count them as idle, so a close waits for them. */
-function silentSockets({ server }: FastifyInstance): Set<Socket> {
-  const silent = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    silent.add(socket);
-    socket.once("close", () => silent.delete(socket));
-  });
-  return silent;
 }
 
 function closingError(): FermataError {
