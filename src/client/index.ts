@@ -27,5 +27,6 @@ export {
   type ResponseState,
   textOfResponse,
 } from "./response-state.ts";
+export { sendDecision } from "./send-decision.ts";
 export { type SseEvent, SseParser } from "./sse-parser.ts";
 export type * from "./types.ts";

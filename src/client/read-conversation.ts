@@ -1,5 +1,6 @@
 /** A run's events over as many connections as it takes: none is lost, none comes twice. */
 
+import { pause } from "./pause.ts";
 import { SseParser } from "./sse-parser.ts";
 import type { ConversationEvent } from "./types.ts";
 
@@ -150,18 +151,4 @@ async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string,
 /** Something between may have sent it again. */
 function isKnown(id: string, lastId: string): boolean {
   return lastId !== "" && Number(id) <= Number(lastId);
-}
-
-function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, milliseconds);
-    signal?.addEventListener("abort", abort, { once: true });
-  });
 }

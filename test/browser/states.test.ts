@@ -171,6 +171,16 @@ test("an approval holds the answer until it is given, in either of two tabs", as
   await takeScreenshots(page, "two-tabs");
 });
 
+test("a decision that a proxy could not pass on is sent again", async () => {
+  const page = await visit();
+  await askForApproval(page);
+  await page.route("**/api/approvals/*", (route) => route.fulfill({ status: 502, body: "" }), {
+    times: 1,
+  });
+  await page.locator(".approval").getByRole("button", { name: "Approve" }).click();
+  expect(await answered(page)).toContain(weatherAnswer);
+});
+
 test("a reading that comes late does not undo the end of an answer", async () => {
   const page = await visit();
   await askForApproval(page);

@@ -1,5 +1,6 @@
 /** Actions of a person on a conversation. Each throws ApiError, which its button shows, unless it says otherwise. */
 
+import { sendDecision } from "../../../src/client/send-decision.ts";
 import {
   createConversation,
   type Decision,
@@ -103,7 +104,7 @@ export async function decide(
   answer: Decision,
 ): Promise<void> {
   const named = askingId === null ? answer : { ...answer, asking_id: askingId };
-  await guarded(decideApproval(callId, named));
+  await guarded(sendDecision(askingId, () => decideApproval(callId, named)));
   announce(said[answer.decision]);
 }
 
