@@ -15,8 +15,12 @@ const kind: ConfigKind = { title: "MCP configuration ", code: "mcp_config_invali
 const singleServerId = "mcp";
 
 /** What leads to the server; variables are replaced here alone, since a tool's name is a name. */
-const doorKeys = ["command", "args", "env", "cwd", "url", "headers", "oauth"];
-const ruleKeys = ["tools", "allowedTools", "readOnly", "approval"];
+/** In each list one thing, as programs call it. */
+const urlKeys = ["url", "serverUrl", "httpUrl"];
+const allowKeys = ["allowedTools", "includeTools"];
+const denyKeys = ["disabledTools", "excludeTools"];
+const doorKeys = ["command", "args", "env", "cwd", ...urlKeys, "headers", "oauth"];
+const ruleKeys = ["tools", ...allowKeys, ...denyKeys, "readOnly", "approval"];
 const timeKeys = ["startTimeoutSeconds", "timeoutSeconds", "totalTimeoutSeconds"];
 const askingKeys = ["sampling", "elicitation"];
 const knownKeys = [
@@ -24,6 +28,7 @@ const knownKeys = [
   "type",
   "transport",
   "disabled",
+  "enabled",
   ...ruleKeys,
   ...timeKeys,
   ...askingKeys,
@@ -33,7 +38,6 @@ const foreignKeys = [
   "alwaysAllow",
   "autoApprove",
   "description",
-  "enabled",
   "envFile",
   "icon",
   "name",
@@ -42,6 +46,7 @@ const foreignKeys = [
 ];
 const transports: Record<string, McpAddress["transport"] | "stdio"> = {
   stdio: "stdio",
+  local: "stdio",
   http: "http",
   "streamable-http": "http",
   streamableHttp: "http",
@@ -78,7 +83,7 @@ export function parseMcpConfig(
   return servers.entries().flatMap(([id, entry]) => {
     if (id === "") throw servers.fails("has a server with an empty id");
     entry.knows(knownKeys, foreignKeys);
-    if (entry.flag("disabled", false)) return [];
+    if (entry.flag("disabled", false) || !entry.flag("enabled", true)) return [];
     return [parseServer(id, entry, environment)];
   });
 }
@@ -102,10 +107,11 @@ function parseServer(
 }
 
 function readDoor(entry: ConfigReader, environment: NodeJS.ProcessEnv): McpProcess | McpAddress {
-  const transport = readTransport(entry);
-  const isRemote = entry.has("url");
+  const urlKey = keyOf(entry, urlKeys);
+  const isRemote = urlKey !== undefined;
+  const transport = readTransport(entry) ?? (urlKey === "httpUrl" ? "http" : undefined);
   if (isRemote && entry.has("command"))
-    throw entry.at("url").fails("excludes a command: a server is started or reached, not both");
+    throw entry.at(urlKey).fails("excludes a command: a server is started or reached, not both");
   if (isRemote && transport === "stdio")
     throw entry.at("type").fails('must be "http" or "sse" for a server with a url');
   if (!isRemote && transport !== undefined && transport !== "stdio")
@@ -118,7 +124,7 @@ function readDoor(entry: ConfigReader, environment: NodeJS.ProcessEnv): McpProce
   const door = entry.expanded(doorKeys, environment);
   if (isRemote)
     return {
-      url: readUrl(door),
+      url: readUrl(door, urlKey),
       transport: transport === undefined || transport === "stdio" ? "auto" : transport,
       headers: readHeaders(door.at("headers")),
       oauth: door.has("oauth") ? readOAuth(door.at("oauth")) : undefined,
@@ -140,11 +146,11 @@ function readTransport(entry: ConfigReader): McpAddress["transport"] | "stdio" |
   throw at.fails('must be "stdio", "http" (Streamable HTTP) or "sse"');
 }
 
-function readUrl(door: ConfigReader): string {
-  const text = door.text("url");
+function readUrl(door: ConfigReader, key: string): string {
+  const text = door.text(key);
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !["http:", "https:"].includes(url.protocol))
-    throw door.at("url").fails("must be an http or https URL");
+    throw door.at(key).fails("must be an http or https URL");
   return url.href;
 }
 
@@ -178,21 +184,40 @@ function readOAuth(oauth: ConfigReader): McpOAuth {
 
 function readRules(entry: ConfigReader): McpToolRules {
   const tools = entry.at("tools");
-  tools.knows(["allow", "deny"]);
-  if (tools.has("allow") && entry.has("allowedTools"))
-    throw entry.at("allowedTools").fails("says the same as tools.allow: send one of them");
+  const isList = Array.isArray(tools.value);
+  if (!isList) tools.knows(["allow", "deny"]);
   const readOnly = entry.at("readOnly");
   return {
     ...noRules,
-    allow: readNames(tools.at("allow")) ?? readNames(entry.at("allowedTools")),
-    deny: readNames(tools.at("deny")) ?? [],
-    readOnly: typeof readOnly.value === "boolean" ? readOnly.value : readNames(readOnly),
+    allow: readNames(entry, isList ? tools : tools.at("allow"), allowKeys),
+    deny: readNames(entry, isList ? undefined : tools.at("deny"), denyKeys) ?? [],
+    readOnly: typeof readOnly.value === "boolean" ? readOnly.value : namesOf(readOnly),
     approval: readApproval(entry.at("approval")),
   };
 }
 
-function readNames(names: ConfigReader): string[] | null {
+/** What stands at `own`, or under one of the keys that say the same. */
+function readNames(
+  entry: ConfigReader,
+  own: ConfigReader | undefined,
+  keys: readonly string[],
+): string[] | null {
+  const key = keyOf(entry, keys);
+  if (key === undefined) return own === undefined ? null : namesOf(own);
+  if (own?.value !== undefined)
+    throw entry.at(key).fails(`says the same as ${own.key}: send one of them`);
+  return namesOf(entry.at(key));
+}
+
+function namesOf(names: ConfigReader): string[] | null {
   return names.value === undefined ? null : names.texts();
+}
+
+/** Of keys that say the same: the one that is there. */
+function keyOf(entry: ConfigReader, keys: readonly string[]): string | undefined {
+  const [key, another] = keys.filter((each) => entry.has(each));
+  if (another !== undefined) throw entry.at(another).fails(`says the same as "${key}": send one`);
+  return key;
 }
 
 /** One policy for all tools, or an object of policies by name. */

@@ -74,6 +74,9 @@ export class McpConnection {
   #listing: Promise<void> | null = null;
   #relistTimer: NodeJS.Timeout | undefined;
   #complaints = { since: 0, count: 0 };
+  #callsBegun = 0;
+  /** Calls that run, by number. */
+  readonly #calls = new Set<number>();
 
   constructor(config: McpServerConfig, options: McpConnectionOptions) {
     this.id = config.id;
@@ -154,7 +157,7 @@ export class McpConnection {
 
   /**
    * Runs a tool. After a timeout, its own or the signal's, a ping checks whether the server is still
-   * alive. @throws whatever the protocol reports; results with `isError` return
+   * alive, unless an earlier call still runs: it has the same time, so it has made progress since. @throws whatever the protocol reports; results with `isError` return
    */
   async callTool(
     tool: McpToolInfo,
@@ -163,13 +166,18 @@ export class McpConnection {
   ): Promise<Record<string, unknown>> {
     const session = this.#session;
     if (session === null) throw this.#notReady();
+    const number = ++this.#callsBegun;
+    this.#calls.add(number);
     try {
       const result = await session.callTool(tool, args, options);
       this.#policy.succeeded();
       return result;
     } catch (error) {
-      if (isTimeout(error, options.signal)) void this.#checkAlive(session);
+      const isOldest = Math.min(...this.#calls) === number;
+      if (isOldest && isTimeout(error, options.signal)) void this.#checkAlive(session);
       throw error;
+    } finally {
+      this.#calls.delete(number);
     }
   }
 
@@ -264,7 +272,7 @@ export class McpConnection {
     this.keepTrying(reason, "MCP server ended, starting it again");
   }
 
-  /** A server that is busy with one call still answers a ping. One that does not is started again. */
+  /** A server that does not answer a ping is started again. */
   async #checkAlive(session: McpSession): Promise<void> {
     if (await session.ping(this.#options.pingTimeoutMs ?? 5000)) return;
     if (session !== this.#session) return;
@@ -293,14 +301,16 @@ export class McpConnection {
       if (session !== this.#session) return;
       const fields = { server: this.id, error: describeError(error) };
       this.#options.log.warn(fields, "MCP tool list not refreshed");
-      if (isTimeout(error, this.#closing.signal)) void this.#checkAlive(session);
+      // Many servers do one thing at a time. How long a call may take is for its own time-out to say.
+      if (this.#calls.size === 0 && isTimeout(error, this.#closing.signal))
+        void this.#checkAlive(session);
     }
   }
 
   #takeList({ tools, problems }: { tools: McpToolInfo[]; problems: string[] }): void {
     const rules = this.#config.rules ?? noRules;
     const { log } = this.#options;
-    if (problems.length > 0) this.#complain(`tools left out: ${problems.join("; ")}`);
+    if (problems.length > 0) this.#complain(`tool list: ${problems.join("; ")}`);
     const unused = unusedPatterns(
       rules,
       tools.map(({ name }) => name),

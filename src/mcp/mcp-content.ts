@@ -7,8 +7,8 @@ const maxUriLength = 2048;
 const maxNameLength = 200;
 
 /**
- * Text blocks joined by newlines; structured content as JSON where there is no block. Media and
- * binary resources become a one-line note: the model cannot see them and must not guess.
+ * Text blocks joined by newlines; structured content as JSON where no block has a text. Media, binary resources and
+ * what is for the user alone become a one-line note: the model cannot see them and must not guess.
  * @param maxBytes of the text; more is cut, and the text says so
  */
 export function mcpResultToText(
@@ -20,8 +20,18 @@ export function mcpResultToText(
 ): ToolResult {
   const blocks = Array.isArray(result["content"]) ? result["content"].filter(isBlock) : [];
   const structured = result["structuredContent"];
-  const parts = blocks.map(blockToText);
-  if (parts.length === 0 && structured !== undefined) parts.push(JSON.stringify(structured));
+  // A server that keeps all its blocks from the model has forgotten it.
+  const isForModel = !blocks.every(isForUser);
+  const shown = blocks.filter((block) => !isForModel || !isForUser(block));
+  let parts = blocks.map((block) =>
+    shown.includes(block) ? blockToText(block) : `[${nameOf(block)} for the user, not shown]`,
+  );
+  if (structured !== undefined && !shown.some(hasText)) {
+    const json = JSON.stringify(structured);
+    // Some servers repeat their blocks there, media and all.
+    const isRepeated = blocks.some((block) => dataOf(block) !== "" && json.includes(dataOf(block)));
+    if (!isRepeated) parts = [...parts.filter((part) => part.trim() !== ""), json];
+  }
   const isError = result["isError"] === true;
   const content = cutToBytes(visibleControls(parts.join("\n")), maxBytes);
   const citations = isError ? [] : citationsOf(blocks, readPaths);
@@ -30,6 +40,31 @@ export function mcpResultToText(
 
 function isBlock(value: unknown): value is Block {
   return typeof (value as Block | null)?.type === "string";
+}
+
+function isForUser({ annotations }: Block): boolean {
+  const audience = (annotations as { audience?: unknown } | null | undefined)?.audience;
+  return Array.isArray(audience) && audience.length > 0 && !audience.includes("assistant");
+}
+
+function nameOf(block: Block): string {
+  if (block.type === "resource_link") return `resource ${uriOf(block)}`;
+  return block.type === "resource" ? `resource ${uriOf(resourceOf(block))}` : short(block.type);
+}
+
+function hasText(block: Block): boolean {
+  const { text } = block.type === "resource" ? resourceOf(block) : block;
+  return typeof text === "string" && text.trim() !== "";
+}
+
+/** Base64; "" for none. */
+function dataOf(block: Block): string {
+  const data = block.type === "resource" ? resourceOf(block)["blob"] : block["data"];
+  return typeof data === "string" ? data : "";
+}
+
+function resourceOf(block: Block): Record<string, unknown> {
+  return (block["resource"] ?? {}) as Record<string, unknown>;
 }
 
 function blockToText(block: Block): string {
@@ -42,7 +77,7 @@ function blockToText(block: Block): string {
     case "resource_link":
       return `[resource: ${uriOf(block)}${block["name"] === undefined ? "" : ` (${short(block["name"])})`}]`;
     case "resource":
-      return resourceToText((block["resource"] ?? {}) as Record<string, unknown>);
+      return resourceToText(resourceOf(block));
     default:
       return `[${short(block.type)} not shown]`;
   }

@@ -49,7 +49,7 @@ const maxQuestion = 4000;
 /** Of one call. */
 const pagesSchema = ElicitRequestURLParamsSchema.array().max(8);
 const maxSchemaBytes = 32 * 1024;
-const aliveMs = 5000;
+const aliveMs = 1000;
 /** MCP's code for a person's no. */
 const rejected = -1;
 
@@ -177,6 +177,7 @@ export class McpServerRequests {
 }
 
 async function kept<Value>(call: AskingCall, work: Promise<Value>): Promise<Value> {
+  call.alive();
   const timer = setInterval(call.alive, aliveMs);
   try {
     return await work;

@@ -74,9 +74,10 @@ export class McpSession {
   readonly #requests: McpServerRequests;
   #state: "opening" | "open" | "over" = "opening";
 
-  /** @throws what the last kind of transport that was tried failed with */
+  /** @throws what the kind of transport failed with that the server speaks */
   static async open(config: McpServerConfig, options: McpSessionOptions): Promise<McpSession> {
     const kinds = transportKinds(config);
+    let first: unknown;
     for (;;) {
       const kind = kinds.shift()!;
       const session = new McpSession(config, kind, options);
@@ -85,6 +86,10 @@ export class McpSession {
         session.#state = "open";
         return session;
       } catch (error) {
+        first ??= error;
+        // It speaks no older one either, so what it said to the newer is the reason. A login it may want for both.
+        const isRefused = error instanceof SseError && error.code !== undefined;
+        if (isRefused && error.code !== 401) throw first;
         if (kinds.length === 0 || !speaksOlderSse(error)) throw error;
       }
     }
@@ -250,17 +255,21 @@ export class McpSession {
     } catch (error) {
       if (this.kind !== "stdio" && signal?.aborted !== true) {
         if (isUnreachable(error)) this.#lose(faultOf(error));
-        else if (this.#mayHaveForgotten(error)) void this.#checkSession();
+        else if (this.#mayBeRefused(error)) void this.#checkSession();
       }
       throw error;
     }
   }
 
-  /** The protocol wants 404 of a server that does not know the session. Many say 400, as they do to a bad call. */
-  #mayHaveForgotten(error: unknown): boolean {
+  /**
+   * This call alone, or the session. The protocol wants 404 of a server that does not know it: many say 400, as they do to
+   * a bad call. 401 and 403 may be about what the call asks for.
+   */
+  #mayBeRefused(error: unknown): boolean {
     if (!(this.#transport instanceof StreamableHTTPClientTransport)) return false;
-    const isRefused = error instanceof StreamableHTTPError && error.code === 400;
-    return isRefused && this.#transport.sessionId !== undefined;
+    if (!(error instanceof StreamableHTTPError)) return false;
+    if (error.code === 400) return this.#transport.sessionId !== undefined;
+    return error.code === 401 || error.code === 403;
   }
 
   /** Nothing is wrong with a ping, unless it is the session. */
@@ -283,8 +292,8 @@ export class McpSession {
 /** JSON-RPC's code. */
 const methodNotFound = -32601;
 
-/** No answer of the server: it is gone, or has forgotten the session, or wants nothing to do with us. */
+/** No answer of the server: it is gone, or has forgotten the session. */
 function isUnreachable(error: unknown): boolean {
-  if (error instanceof StreamableHTTPError) return [401, 403, 404].includes(error.code ?? 0);
+  if (error instanceof StreamableHTTPError) return error.code === 404;
   return error instanceof TypeError;
 }

@@ -19,7 +19,7 @@ export interface McpToolInfo {
 
 export interface McpToolList {
   tools: McpToolInfo[];
-  /** What is wrong with the tools that were left out. */
+  /** What is wrong with the list, and with the tools that were left out. */
   problems: string[];
 }
 
@@ -39,16 +39,18 @@ export async function listTools(
   const list: McpToolList = { tools: [], problems: [] };
   if (client.getServerCapabilities()?.tools === undefined) return list;
   const names = new Set<string>();
+  const cursors = new Set<unknown>();
   let cursor: unknown;
   for (let page = 0; page < maxPages && list.tools.length < maxTools; page++) {
     const params = cursor === undefined ? {} : { cursor };
     const request = { method: "tools/list", params } as const;
     const result = await client.request(request, ResultSchema, options);
     const entries = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
+    const twice: string[] = [];
     for (const entry of entries) {
       const tool = readTool(entry);
       if (typeof tool === "string") list.problems.push(tool);
-      else if (names.has(tool.name)) list.problems.push(`"${short(tool.name)}" is listed twice`);
+      else if (names.has(tool.name)) twice.push(`"${short(tool.name)}" is listed twice`);
       else if (list.tools.length === maxTools) list.problems.push(`more than ${maxTools} tools`);
       else {
         names.add(tool.name);
@@ -56,7 +58,14 @@ export async function listTools(
       }
     }
     cursor = result["nextCursor"];
+    const isRead = page > 0 && entries.length > 0 && twice.length === entries.length;
+    if (!isRead) list.problems.push(...twice);
     if (typeof cursor !== "string") break;
+    if (isRead || cursors.has(cursor)) {
+      list.problems.push("it does not end, a page leads to one that was read before");
+      break;
+    }
+    cursors.add(cursor);
   }
   list.tools.sort((a, b) => (a.name < b.name ? -1 : 1));
   list.problems = list.problems.slice(0, 20);

@@ -125,6 +125,25 @@ test("patterns", () => {
   expect(offers(`${"a*".repeat(50)}b`, "a".repeat(5000))).toBe(false);
 });
 
+test("files of other programs", () => {
+  const servers = parseMcpConfig(
+    {
+      mcpServers: {
+        copilot: { type: "local", command: "npx", args: ["x"], tools: ["*"] },
+        gemini: { httpUrl: "http://x/mcp", includeTools: ["a"], excludeTools: ["b"] },
+        windsurf: { serverUrl: "http://x/mcp", disabledTools: ["b"] },
+        off: { command: "npx", enabled: false },
+      },
+    },
+    "mcp.json",
+  );
+  expect(servers).toMatchObject([
+    { id: "copilot", command: "npx", rules: { allow: ["*"], deny: [] } },
+    { id: "gemini", url: "http://x/mcp", transport: "http", rules: { allow: ["a"], deny: ["b"] } },
+    { id: "windsurf", url: "http://x/mcp", transport: "auto", rules: { allow: null, deny: ["b"] } },
+  ]);
+});
+
 test("a single command", () => {
   expect(mcpServerFromCommand("npx", ["-y"])).toEqual({
     id: "mcp",
@@ -156,7 +175,14 @@ describe("a mistake names the file and the key", () => {
     [one({ type: "http", command: "x" }), "mcpServers.fs.url"],
     [one({ command: "x", headers: {} }), "mcpServers.fs.headers"],
     [one({ command: "x", disabled: "yes" }), "mcpServers.fs.disabled"],
-    [one({ command: "x", tools: ["a"] }), "mcpServers.fs.tools"],
+    [one({ command: "x", tools: "a" }), "mcpServers.fs.tools"],
+    [one({ command: "x", tools: ["a"], includeTools: ["a"] }), "mcpServers.fs.includeTools"],
+    [one({ command: "x", tools: { deny: [] }, disabledTools: [] }), "mcpServers.fs.disabledTools"],
+    [one({ command: "x", disabledTools: [], excludeTools: [] }), "mcpServers.fs.excludeTools"],
+    [one({ url: "http://x", serverUrl: "http://y" }), "mcpServers.fs.serverUrl"],
+    [one({ httpUrl: "ftp://x" }), "mcpServers.fs.httpUrl"],
+    [one({ httpUrl: "http://x", command: "y" }), "mcpServers.fs.httpUrl"],
+    [one({ command: "x", enabled: "no" }), "mcpServers.fs.enabled"],
     [one({ command: "x", tools: { allowed: ["a"] } }), "mcpServers.fs.tools.allowed"],
     [one({ command: "x", tools: { deny: "a" } }), "mcpServers.fs.tools.deny"],
     [one({ command: "x", tools: { allow: [] }, allowedTools: [] }), "mcpServers.fs.allowedTools"],

@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import { mcpResultToText, readPathsOf } from "../../../src/mcp/mcp-content.ts";
 
 const text = (value: string) => ({ type: "text", text: value });
+const picture = { type: "image", mimeType: "image/png", data: "AAAA" };
+const forUser = { annotations: { audience: ["user"] } };
 
 test.each([
   [{ content: [text("a"), text("b")] }, "a\nb"],
@@ -13,6 +15,25 @@ test.each([
     "[audio not shown: audio/wav, 6 bytes]",
   ],
   [{ content: [{ type: "hologram" }] }, "[hologram not shown]"],
+  [{ content: [text(" ")], structuredContent: { n: 1 } }, '{"n":1}'],
+  [
+    { content: [{ type: "hologram" }], structuredContent: { n: 1 } },
+    '[hologram not shown]\n{"n":1}',
+  ],
+  [
+    { content: [picture], structuredContent: { content: [picture] } },
+    "[image not shown: image/png, 3 bytes]",
+  ],
+  [
+    { content: [text("drawn"), { ...text("<svg>"), ...forUser }] },
+    "drawn\n[text for the user, not shown]",
+  ],
+  [
+    { content: [{ ...text("<svg>"), ...forUser }, text("drawn")], structuredContent: { n: 1 } },
+    "[text for the user, not shown]\ndrawn",
+  ],
+  [{ content: [{ ...text("all"), ...forUser }] }, "all"],
+  [{ content: [{ ...text("both"), annotations: { audience: ["user", "assistant"] } }] }, "both"],
   [{}, ""],
 ])("%j", (result, content) => {
   expect(mcpResultToText(result)).toEqual({ content, isError: false });
@@ -33,6 +54,16 @@ test.each([
   expect(mcpResultToText({ content: [block] })).toEqual(one);
   expect(mcpResultToText({ content: [block, block] }).citations).toEqual(["file:///a"]);
   expect(mcpResultToText({ content: [block], isError: true }).citations).toBeUndefined();
+});
+
+test("a resource for the user alone is cited, and its text is not the model's", () => {
+  const resource = { uri: "ui://chart", text: "<html>" };
+  const content = [text("drawn"), { type: "resource", ...forUser, resource }];
+  expect(mcpResultToText({ content })).toEqual({
+    content: "drawn\n[resource ui://chart for the user, not shown]",
+    isError: false,
+    citations: ["ui://chart"],
+  });
 });
 
 test("a text that is too long is cut at a character, and says so", () => {

@@ -1,5 +1,6 @@
 /** Calls that fail until a person has opened a page (error -32042 with what to open). */
 
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import type { PersonAnswer, PersonQuestion, ToolResult } from "../../../src/tools/types.ts";
@@ -16,13 +17,14 @@ const asked: PersonQuestion[] = [];
 async function call(
   urls: string[],
   action: PersonAnswer["action"] | null,
-  config: { elicitation?: boolean } = {},
+  { askMs = 0, ...config }: { elicitation?: boolean; timeoutMs?: number; askMs?: number } = {},
 ): Promise<ToolResult> {
   asked.length = 0;
   const server = { id: "asking", command: process.execPath, args: [path], env: {}, ...config };
   const host = await start([server]);
   const ask = async (question: PersonQuestion): Promise<PersonAnswer> => {
     asked.push(question);
+    if (askMs > 0) await setTimeout(askMs);
     return action === "accept" ? { action, content: {} } : { action: action! };
   };
   const context = { ...never, ...(action !== null && { ask }) };
@@ -35,6 +37,11 @@ test("a person is asked about each page, and the call is made once more", async 
     { message: "Page 0", url: login },
     { message: "Page 1", url: terms },
   ]);
+});
+
+test("a server with little time for a call is not silent while a person is asked", async () => {
+  const time = { timeoutMs: 500, askMs: 2500 };
+  expect(await call([login], "accept", time)).toEqual({ content: "2", isError: false });
 });
 
 test("a server that is never content is not called a third time", async () => {

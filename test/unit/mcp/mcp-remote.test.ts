@@ -12,7 +12,7 @@ import { toolContext } from "../../support/tool-context.ts";
 import { impatientFetch } from "../../support/impatient-fetch.ts";
 import { eventually } from "../../support/eventually.ts";
 
-type Call = (id: number, response: ServerResponse, name: string) => void;
+type Call = (id: number, response: ServerResponse, progressToken: unknown) => void;
 
 const calls: Record<string, Call> = {
   echo: (id, response) => json(response, { id, result: textResult("hi") }),
@@ -41,8 +41,25 @@ const calls: Record<string, Call> = {
   broken: (_id, response) => response.writeHead(500).end("x".repeat(100_000)),
   page: (_id, response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"),
   refused: (_id, response) => response.writeHead(400).end("Bad arguments"),
+  unauthorized: (_id, response) => response.writeHead(401).end("Bad arguments"),
+  forbidden: (_id, response) => response.writeHead(403).end("Bad arguments"),
   away: (_id, response) => response.writeHead(307, { location: "http://127.0.0.2:9/" }).end(),
   hang: () => {},
+  /** It tells of its progress until the test lets it answer. */
+  busy: (id, response, progressToken) => {
+    events(response);
+    let progress = 0;
+    const timer = setInterval(() => {
+      const params = { progressToken, progress: ++progress };
+      const message = { jsonrpc: "2.0", method: "notifications/progress", params };
+      response.write(`data: ${JSON.stringify(message)}\n\n`);
+    }, 50);
+    held.push(() => {
+      clearInterval(timer);
+      const message = { jsonrpc: "2.0", id, result: textResult("hi") };
+      response.end(`data: ${JSON.stringify(message)}\n\n`);
+    });
+  },
   /** They answer when the test says so. */
   late: (id, response) => void held.push(() => calls["echo"]!(id, response, "")),
   late_event: (id, response) => {
@@ -61,7 +78,9 @@ let seen: {
 }[] = [];
 let isSessionKnown = true;
 let unknownSession = 404;
-let mode: "http" | "streaming" | "not-allowed" = "http";
+let mode: "http" | "streaming" | "not-allowed" | "initialized" | "one-at-a-time" = "http";
+/** Of each page of its list. */
+let nextCursor: string | undefined;
 /** Of what the server says by itself, which it does not. */
 let streams: ServerResponse[] = [];
 const server = createServer((request, response) => {
@@ -78,6 +97,8 @@ const server = createServer((request, response) => {
     }
     if (request.method !== "POST") return void response.writeHead(405).end();
     if (mode === "not-allowed") return void response.writeHead(404).end();
+    if (mode === "initialized") return void response.writeHead(400).end("Already initialized");
+    if (mode === "one-at-a-time" && body.method !== "tools/call") return;
     if (!isSessionKnown && body.method !== "initialize")
       return void response.writeHead(unknownSession).end();
     if (body.method === "initialize") {
@@ -93,9 +114,10 @@ const server = createServer((request, response) => {
     }
     if (body.method === "tools/list") {
       const tools = Object.keys(calls).map((name) => ({ name, inputSchema: { type: "object" } }));
-      return void json(response, { id: body.id, result: { tools } });
+      return void json(response, { id: body.id, result: { tools, nextCursor } });
     }
-    if (body.method === "tools/call") return void calls[body.params.name]!(body.id, response, "");
+    if (body.method === "tools/call")
+      return void calls[body.params.name]!(body.id, response, body.params._meta?.progressToken);
     if (body.id === undefined) return void response.writeHead(202).end();
     json(response, { id: body.id, result: {} });
   });
@@ -117,7 +139,7 @@ let hosts: McpHost[] = [];
 let lines: { message: string; [field: string]: unknown }[] = [];
 beforeEach(async () => {
   [seen, lines, isSessionKnown, mode] = [[], [], true, "http"];
-  [held, streams] = [[], []];
+  [held, streams, nextCursor] = [[], [], undefined];
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
 });
@@ -262,18 +284,21 @@ test("an idle stream that ends is no complaint", async () => {
   ]);
 });
 
-test.each([404, 400])("a session that the server forgot (%i) is begun anew", async (status) => {
-  const host = await start();
-  [isSessionKnown, unknownSession] = [false, status];
-  expect(await call(host, "echo")).toMatchObject({ isError: true });
-  await eventually(async () => expect((await call(host, "echo")).content).toBe("hi"));
-  expect([...new Set(lines.map(({ message }) => message))]).toEqual([
-    "MCP server ready",
-    "MCP server misbehaves",
-    "MCP server ended, starting it again",
-    "MCP server is back",
-  ]);
-});
+test.each([404, 400, 401, 403])(
+  "a session that the server forgot (%i) is begun anew",
+  async (status) => {
+    const host = await start();
+    [isSessionKnown, unknownSession] = [false, status];
+    expect(await call(host, "echo")).toMatchObject({ isError: true });
+    await eventually(async () => expect((await call(host, "echo")).content).toBe("hi"));
+    expect([...new Set(lines.map(({ message }) => message))]).toEqual([
+      "MCP server ready",
+      "MCP server misbehaves",
+      "MCP server ended, starting it again",
+      "MCP server is back",
+    ]);
+  },
+);
 
 test("a server that is gone in the middle of an answer is begun anew", async () => {
   const host = await start();
@@ -282,12 +307,60 @@ test("a server that is gone in the middle of an answer is begun anew", async () 
   expect(lines.map(({ message }) => message)).toContain("MCP server is back");
 });
 
-test("a call that is refused ends no session that the server knows", async () => {
-  const host = await start();
-  expect((await call(host, "refused")).content).toMatch(/Bad arguments/);
+test.each(["refused", "unauthorized", "forbidden"])(
+  "a call that is %s ends no session that the server knows",
+  async (name) => {
+    const host = await start();
+    expect((await call(host, name)).content).toMatch(/Bad arguments/);
+    await eventually(() => expect(seen.map(({ body }) => body.method)).toContain("ping"));
+    expect((await call(host, "echo")).content).toBe("hi");
+    expect(seen.filter(({ body }) => body.method === "initialize").length).toBe(1);
+  },
+);
+
+test("a server that does one thing at a time is not taken for dead while a call runs", async () => {
+  const host = await start(
+    { "x-key": "k" },
+    { refreshMs: 50, connectTimeoutMs: 200, pingTimeoutMs: 50 },
+  );
+  const answer = call(host, "late");
+  await eventually(() => expect(held).toHaveLength(1));
+  mode = "one-at-a-time";
+  const refreshed = (): number =>
+    lines.filter(({ message }) => message === "MCP tool list not refreshed").length;
+  await eventually(() => expect(refreshed()).toBeGreaterThan(1));
+  held[0]!();
+  expect(await answer).toEqual({ content: "hi", isError: false });
+  expect(seen.map(({ body }) => body.method)).not.toContain("ping");
+});
+
+test("a call that times out behind an earlier one does not end the server", async () => {
+  const host = await start({ "x-key": "k" }, { toolTimeoutMs: 300, pingTimeoutMs: 50 });
+  const answer = call(host, "busy");
+  await eventually(() => expect(held).toHaveLength(1));
+  expect((await call(host, "hang")).content).toMatch(/did not answer within/);
+  held[0]!();
+  expect(await answer).toEqual({ content: "hi", isError: false });
+  expect(seen.map(({ body }) => body.method)).not.toContain("ping");
+  expect((await call(host, "hang")).content).toMatch(/did not answer within/);
   await eventually(() => expect(seen.map(({ body }) => body.method)).toContain("ping"));
-  expect((await call(host, "echo")).content).toBe("hi");
-  expect(seen.filter(({ body }) => body.method === "initialize").length).toBe(1);
+});
+
+test.each(["", "again"])("a list that leads to itself (%j) is read once more", async (cursor) => {
+  nextCursor = cursor;
+  const host = await start();
+  expect(host.tools()).toHaveLength(Object.keys(calls).length);
+  expect(seen.filter(({ body }) => body.method === "tools/list")).toHaveLength(2);
+  expect(lines.map(({ problem }) => problem)).toContain(
+    "tool list: it does not end, a page leads to one that was read before",
+  );
+});
+
+test("why a server refuses is told, where it speaks no older transport either", async () => {
+  mode = "initialized";
+  await start();
+  expect(seen.map(({ method }) => method)).toContain("GET");
+  expect(JSON.stringify(lines)).toContain("Already initialized");
 });
 
 test("a server that is gone is tried again, its tools stay offered", async () => {
