@@ -189,9 +189,10 @@ bool Scheduler::fit_prefill(std::int32_t decode_rows, std::int32_t prefill_rows,
     return true;
 }
 
-// Takes the cells of a hold or of a running sequence. The last running one fails.
+// Takes the cells of who cannot go on, of a hold, or of a running sequence. The last running one
+// fails.
 void Scheduler::make_room() {
-    if (preempt_held()) return;
+    if (preempt_unread() || preempt_held()) return;
     Sequence& youngest = *sequences_.at(running_.back());
     if (running_.size() == 1) {
         fail(youngest, FailCode::kOutOfCells, "the KV cache has no cells left for this sequence");

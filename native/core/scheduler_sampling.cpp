@@ -76,7 +76,8 @@ void Scheduler::sample(Sequence& sequence, std::size_t row, Milliseconds now) {
         return;
     }
     const Token token = choose(sequence, logits);
-    if (std::isnan(logits[static_cast<std::size_t>(token)])) {
+    // -1: nothing was left to choose, and the vocabulary has no end.
+    if (token < 0 || std::isnan(logits[static_cast<std::size_t>(token)])) {
         fail(sequence, FailCode::kDecodeFailed, "the model gave values that are no numbers");
         return;
     }

@@ -15,7 +15,7 @@ constexpr std::size_t kFreeText = 2000;
 constexpr std::size_t kLongestLiteral = 40;
 constexpr std::size_t kMostLiterals = 64;
 constexpr std::size_t kLongestMerge = 4;
-// The same token so many times in a row leads nowhere.
+// The same token, or digits only, so many times in a row lead nowhere.
 constexpr std::size_t kMostRepeats = 4;
 constexpr std::size_t kMostFillers = 4000;
 // Of one search. What takes more to end is cut.
@@ -35,6 +35,11 @@ bool is_word(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char letter) {
         return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
     });
+}
+
+bool is_number(std::string_view text) {
+    return !text.empty() &&
+           std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
 std::size_t count_allowed(TokenMask mask) {
@@ -142,21 +147,27 @@ bool ClosingSearch::take_back(std::size_t count) {
 
 bool ClosingSearch::repeats(Token token) const {
     if (path_.size() < kMostRepeats) return false;
-    return std::all_of(path_.end() - kMostRepeats, path_.end(),
-                       [token](Token each) { return each == token; });
+    const std::span last(path_.end() - kMostRepeats, path_.end());
+    const auto is_digits = [this](Token each) {
+        return is_number(tokens_.vocabulary.tokens[static_cast<std::size_t>(each)]);
+    };
+    return std::ranges::all_of(last, [token](Token each) { return each == token; }) ||
+           (is_digits(token) && std::ranges::all_of(last, is_digits));
 }
 
+// What repeats is the last choice.
 bool ClosingSearch::take_longest() {
     Token best = -1;
     std::size_t longest = 0;
     const auto& pieces = tokens_.vocabulary.tokens;
     for_each_allowed(mask_, pieces.size(), [&](std::size_t id) {
         const bool blank = pieces[id].find_first_not_of(" \t\r\n") == std::string::npos;
-        const std::size_t length =
-            blank || pieces[id][0] == kUnmatchable ? 1 : pieces[id].size() + 1;
+        const bool is_last = blank || pieces[id][0] == kUnmatchable;
+        const auto token = static_cast<Token>(id);
+        const std::size_t length = is_last || repeats(token) ? 1 : pieces[id].size() + 1;
         if (length <= longest) return;
         longest = length;
-        best = static_cast<Token>(id);
+        best = token;
     });
     return best >= 0 && take(std::span(&best, 1));
 }

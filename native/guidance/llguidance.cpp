@@ -67,10 +67,11 @@ bool names_a_limit(const std::string& message) {
 class Pristine {
    public:
     Pristine(std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::string> delimiters,
-             MatcherHandle matcher)
+             MatcherHandle matcher, bool goes_back)
         : tokenizer_(std::move(tokenizer)),
           delimiters_(std::move(delimiters)),
-          matcher_(std::move(matcher)) {}
+          matcher_(std::move(matcher)),
+          goes_back_(goes_back) {}
 
     MatcherHandle clone() const {
         const std::lock_guard lock(mutex_);
@@ -78,11 +79,14 @@ class Pristine {
     }
     const Tokenizer& tokenizer() const { return *tokenizer_; }
     const std::vector<std::string>& delimiters() const { return delimiters_; }
+    // llguidance cannot take back tokens of a grammar with `stop` or `max_tokens`.
+    bool goes_back() const { return goes_back_; }
 
    private:
     std::shared_ptr<const Tokenizer> tokenizer_;
     std::vector<std::string> delimiters_;
     MatcherHandle matcher_;
+    bool goes_back_;
     mutable std::mutex mutex_;
 };
 
@@ -113,10 +117,12 @@ class LarkMatcher final : public Matcher {
         const std::size_t ends =
             std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
         consumed_.resize(consumed_.size() - std::min(consumed_.size(), count - ends));
+        if (!pristine_->goes_back()) return count == ends || restart();
         return llg_matcher_rollback(handle_.get(), count - ends) == 0;
     }
     std::size_t accepted(std::span<const Token> tokens) override {
         static_assert(sizeof(Token) == sizeof(std::uint32_t));
+        if (!pristine_->goes_back()) return 0;
         const auto* ids = reinterpret_cast<const std::uint32_t*>(tokens.data());
         const std::int32_t count = llg_matcher_validate_tokens(handle_.get(), ids, tokens.size());
         return static_cast<std::size_t>(std::max(count, 0));
@@ -128,6 +134,7 @@ class LarkMatcher final : public Matcher {
         return {buffer.begin(), buffer.begin() + std::max(count, 0)};
     }
     Closing closing(std::size_t most, std::size_t& work) override {
+        if (!pristine_->goes_back()) return {};
         if (!search_)
             search_.emplace(*pristine_->tokenizer().closing, *this, most, pristine_->delimiters());
         Closing closing = search_->advance(work);
@@ -148,7 +155,9 @@ class LarkMatcher final : public Matcher {
     // that only walks the text so far has few again. False: that was not the fault, or does not
     // help.
     bool renew() {
-        if (error().find("too many states") == std::string::npos) return false;
+        return error().find("too many states") != std::string::npos && restart();
+    }
+    bool restart() {
         handle_ = pristine_->clone();
         return handle_ != nullptr &&
                std::ranges::all_of(consumed_, [&](Token token) { return advance(token); });
@@ -209,12 +218,26 @@ class LlguidanceCompiler final : public LarkCompiler {
         const std::size_t bytes = mask.size() * sizeof(std::uint32_t);
         if (llg_matcher_compute_mask_into(first.get(), mask.data(), bytes) != 0)
             return error_of(first.get());
+        const bool goes_back = can_go_back(first.get(), mask);
         return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
-            std::make_shared<const Pristine>(tokenizer_, literals_of(lark), std::move(pristine)),
+            std::make_shared<const Pristine>(tokenizer_, literals_of(lark), std::move(pristine),
+                                             goes_back),
             kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
     }
 
    private:
+    // After the matcher's mask. It is not used any more.
+    bool can_go_back(LlgMatcher* matcher, TokenMask mask) const {
+        std::optional<Token> allowed;
+        for_each_allowed(mask, tokenizer_->vocabulary.tokens.size(), [&](std::size_t id) {
+            const auto token = static_cast<Token>(id);
+            if (!allowed && !tokenizer_->is_end(token)) allowed = token;
+        });
+        return !allowed ||
+               (llg_matcher_consume_token(matcher, static_cast<std::uint32_t>(*allowed)) == 0 &&
+                llg_matcher_rollback(matcher, 1) == 0);
+    }
+
     static Error error_of(LlgMatcher* matcher) {
         const std::string message = plain(llg_matcher_get_error(matcher));
         if (message.find("NoExtensionBias") != std::string::npos)

@@ -38,6 +38,26 @@ TEST(four_readers_that_stopped_cost_nobody_a_place) {
     }
 }
 
+TEST(readers_that_stopped_give_up_their_cells_before_anybody_else) {
+    World world(unified(4, 400, 200), {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
+    std::vector<SequenceId> unread;
+    for (std::uint32_t i = 0; i < 2; ++i)
+        unread.push_back(world.submit(
+            {.id = 0, .prompt = words(i, 180), .limits = {.max_tokens = 15, .window = 4}}));
+    world.run();
+    const SequenceId other = world.submit(words(9, 150), 10);
+    world.run();
+    CHECK_EQ(world.outcomes[other].sampled, world.reference(words(9, 150), 10));
+    CHECK(world.outcomes[other].finished);
+    for (const SequenceId id : unread) {
+        while (!world.outcomes[id].finished) {
+            world.scheduler.acknowledge(id, 4);
+            world.run();
+        }
+        CHECK_EQ(world.outcomes[id].sampled, world.reference(world.prompts[id], 15));
+    }
+}
+
 TEST(a_hold_leaves_for_ram_when_a_place_is_free) {
     World world(streams(2), {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
     const SequenceId held = world.submit(words(1, 100), 30);

@@ -141,6 +141,29 @@ TEST(a_token_that_is_not_allowed_is_an_error_that_stays) {
     CHECK(!matcher->closing(5, work).tokens);
 }
 
+TEST(tokens_of_a_grammar_with_stop_or_max_tokens_are_taken_back_too) {
+    const auto compiler = make_compiler();
+    for (const std::string body :
+         {R"(body[stop="</a>"]: /(.|\n)*/)", R"(body[max_tokens=9]: /(.|\n)*/)"}) {
+        auto grammar = compiler->compile("start: \"<a>\" body \"</b>\"\n" + body);
+        CHECK(grammar.ok());
+        const auto matcher = grammar.value()->make_matcher();
+        CHECK(follow(*matcher, "<a>some"));
+        std::vector<std::uint32_t> before;
+        std::vector<std::uint32_t> after;
+        CHECK(matcher->compute_mask(before));
+        CHECK(follow(*matcher, " te"));
+        CHECK(matcher->rollback(3));
+        CHECK(matcher->compute_mask(after));
+        CHECK(before == after);
+        std::size_t work = 100;
+        CHECK(!matcher->closing(20, work).tokens);
+        CHECK_EQ(matcher->accepted(std::vector<Token>{'x'}), std::size_t{0});
+        CHECK_EQ(matcher->error(), std::string());
+        CHECK(follow(*matcher, " text"));
+    }
+}
+
 TEST(what_is_too_large_or_too_deep_is_not_parsed) {
     CHECK(grammar_fault(std::string(kMaxGrammarBytes + 1, ' '))->code ==
           ErrorCode::kGrammarTooLarge);

@@ -266,6 +266,22 @@ TEST(free_text_is_closed_by_what_the_grammar_ends_it_with) {
     CHECK_EQ(subject.text(*path), std::string("\n</p>"));
 }
 
+TEST(digits_without_an_end_are_closed_by_what_follows_them) {
+    const std::vector<std::pair<const char*, const char*>> patterns = {
+        {"start: /[0-9]+-[a-z]+/", R"(\d+-[a-z]+)"},
+        {"start: /[0-9]{10}x/", R"(\d{10}x)"},
+        {R"(start: %json {"type":"string","pattern":"^[0-9]+ [A-Z][0-9]+$"})",
+         R"x("\d+ [A-Z]\d+")x"},
+    };
+    for (const Subject& subject : subjects()) {
+        for (const auto& [lark, pattern] : patterns) {
+            const auto path = close(*subject.lark(lark)->make_matcher(), 20);
+            CHECK(path);
+            CHECK(std::regex_match(subject.text(*path), std::regex(pattern)));
+        }
+    }
+}
+
 TEST(control_tokens_are_named_and_match_no_text) {
     const Subject& subject = subjects().back();
     Token control = -1;
