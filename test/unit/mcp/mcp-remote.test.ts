@@ -339,6 +339,7 @@ test("a call that times out behind an earlier one does not end the server", asyn
   const answer = call(host, "busy");
   await eventually(() => expect(held).toHaveLength(1));
   expect((await call(host, "hang")).content).toMatch(/did not answer within/);
+  expect((await call(host, "echo")).content).toBe("hi");
   held[0]!();
   expect(await answer).toEqual({ content: "hi", isError: false });
   expect(seen.map(({ body }) => body.method)).not.toContain("ping");
@@ -356,13 +357,6 @@ test.each(["", "again"])("a list that leads to itself (%j) is read once more", a
   );
 });
 
-test("why a server refuses is told, where it speaks no older transport either", async () => {
-  mode = "initialized";
-  await start();
-  expect(seen.map(({ method }) => method)).toContain("GET");
-  expect(JSON.stringify(lines)).toContain("Already initialized");
-});
-
 test("a server that is gone is tried again, its tools stay offered", async () => {
   const host = await start();
   const { port } = server.address() as AddressInfo;
@@ -375,11 +369,15 @@ test("a server that is gone is tried again, its tools stay offered", async () =>
   await eventually(async () => expect((await call(host, "echo")).content).toBe("hi"));
 });
 
-test("where Streamable HTTP is refused, the older form is tried", async () => {
-  mode = "not-allowed";
+test.each([
+  ["not-allowed", "did not start"],
+  ["initialized", "Already initialized"],
+] as const)("%s: the older form is tried, and the refusal is told", async (refusal, reason) => {
+  mode = refusal;
   const host = await start();
   expect(host.servers()[0]).toMatchObject({ state: "restarting" });
   expect(seen.map(({ method }) => method)).toContain("GET");
+  expect(JSON.stringify(lines)).toContain(reason);
 });
 
 test("a server that a request names is reached if its address is public, and gets its own key only", async () => {
