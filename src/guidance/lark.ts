@@ -118,6 +118,22 @@ export const anything: JsonObject = {
   ],
 };
 
+/** Before the name of a definition, in a reference. */
+const toDefinition = "#/$defs/";
+
+/** What a reference leads to: never another one. @param definitions as `compileSchema` writes them */
+export function definitionOf(reference: string, definitions: unknown): JsonObject {
+  return (definitions as Record<string, JsonObject>)[reference.slice(toDefinition.length)]!;
+}
+
+/** The ways to be a value, each with its type. @param definitions as `compileSchema` writes them */
+export function optionsOf(schema: JsonObject, definitions: unknown): JsonObject[] {
+  const { $ref } = schema;
+  const own = typeof $ref === "string" ? definitionOf($ref, definitions) : schema;
+  const spelled = Object.keys(own).length === 0 ? anything : own;
+  return Array.isArray(spelled["anyOf"]) ? (spelled["anyOf"] as JsonObject[]) : [spelled];
+}
+
 /** Text without quotes: an expression of terminals. */
 export interface TextTerminal {
   terminal: string;

@@ -6,6 +6,7 @@ import {
   type Rules,
   type SequenceItem,
   anything,
+  definitionOf,
   jsonValue,
   literal,
   objectsOf,
@@ -115,13 +116,12 @@ export class LiteralWriter {
   }
 
   #reference(reference: string): string {
-    const name = reference.slice("#/$defs/".length);
-    let rule = this.#definitions.get(name);
+    let rule = this.#definitions.get(reference);
     if (rule === undefined) {
       rule = this.#next();
-      this.#definitions.set(name, rule);
-      const definitions = this.#schema["$defs"] as JsonObject;
-      this.#rules.push(`${rule}: ${this.#value(definitions[name] as JsonObject)}\n`);
+      this.#definitions.set(reference, rule);
+      const definition = definitionOf(reference, this.#schema["$defs"]);
+      this.#rules.push(`${rule}: ${this.#value(definition)}\n`);
     }
     return rule;
   }

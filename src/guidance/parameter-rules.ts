@@ -3,12 +3,12 @@
 import { type ParameterArguments, anyBlanks } from "./call-syntax.ts";
 import {
   type Markup,
-  anything,
   escapeRegex,
   escapedSeparators,
   jsonValue,
   literal,
   objectsOf,
+  optionsOf,
   type TextTerminal,
   textTerminal,
 } from "./lark.ts";
@@ -87,8 +87,7 @@ export class ParameterWriter {
     const { middle, middleOfOthers = middle, end, after } = this.#style;
     const close = end.close.replace("$key", () => key);
     const closed = `${this.#markup.sequence(end.line + close + after)} ${next.rule}`;
-    const any = Object.keys(schema).length === 0 ? anything : schema;
-    const options = (Array.isArray(any["anyOf"]) ? any["anyOf"] : [any]) as JsonObject[];
+    const options = optionsOf(schema, definitions);
     const ways = new Map<string, string[]>();
     const add = (between: string, expression: string): void => {
       ways.set(between, [...(ways.get(between) ?? []), expression]);
