@@ -14,11 +14,44 @@ import {
   textTerminal,
 } from "./lark.ts";
 import { isJsonObject } from "../json.ts";
+import { type FreeName, bareName, freeProperties, nameTerminal } from "./free-properties.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 type Style = "python" | BareKeyArguments;
 
 const separators = { itemSeparator: ", ", keySeparator: ": " };
+
+/** How the name of a property and what stands behind it are written. */
+interface KeyStyle {
+  listed(name: string): string;
+  /** Names that may be free, as a regular expression, and what stands around them. */
+  open: string;
+  free: string;
+  close: string;
+  /** An expression of all names. Default: what `free` matches. */
+  any?: string;
+}
+
+const keywordKeys: KeyStyle = {
+  listed: (name) => literal(`${name}=`),
+  open: "",
+  free: "[A-Za-z_][A-Za-z0-9_]{0,127}",
+  close: "=",
+};
+/** A name with an escape in it is written where any is taken, or one that is listed. */
+const pythonKeys: KeyStyle = {
+  listed: (name) => literal(`${JSON.stringify(name)}: `),
+  open: '"',
+  free: '[^"\\\\\\x00-\\x1f]*',
+  close: '": ',
+  any: jsonValue({ type: "string" }, separators),
+};
+const bareKeys: KeyStyle = {
+  listed: (name) => literal(`${name}:`),
+  open: "",
+  free: bareName("<>\"':,{}\\[\\]"),
+  close: ":",
+};
 
 export class LiteralWriter {
   readonly #style: Style;
@@ -40,7 +73,7 @@ export class LiteralWriter {
   /** `key=value, key=value` */
   keywordArguments(): Rules {
     const options = objectsOf(this.#schema).map((object) =>
-      this.#properties(object, (key) => literal(`${key}=`), literal(", ")),
+      this.#properties(object, keywordKeys, literal(", ")),
     );
     return { expression: `(${options.join(" | ")})`, rules: this.#rules.join("") };
   }
@@ -54,33 +87,40 @@ export class LiteralWriter {
     return `${this.#name}_v${this.#count++}`;
   }
 
-  #properties(object: JsonObject, key: (name: string) => string, separator: string): string {
+  /** Listed ones in their order; those of free names come after them. */
+  #properties(object: JsonObject, keys: KeyStyle, separator: string): string {
     const required = new Set(object["required"] as string[] | undefined);
     const items: SequenceItem[] = [];
     for (const [name, value] of Object.entries((object["properties"] ?? {}) as JsonObject)) {
       if (!isJsonObject(value)) continue;
       const rule = this.#next();
-      this.#rules.push(`${rule}: ${key(name)} ${this.#value(value)}\n`);
+      this.#rules.push(`${rule}: ${keys.listed(name)} ${this.#value(value)}\n`);
       items.push({ expression: rule, required: required.has(name) });
+    }
+    const free = freeProperties(object);
+    if (free.length > 0) {
+      const rule = this.#next();
+      const ways = free.map(
+        ({ name, schema }) => `${this.#key(name, keys)} ${this.#value(schema)}`,
+      );
+      this.#rules.push(`${rule}: ${ways.join(" | ")}\n`);
+      items.push({ expression: `${rule} (${separator} ${rule})*`, required: false });
     }
     return `(${sequenceRules(items, separator, this.#next(), this.#rules)})`;
   }
 
+  #key(name: FreeName, { open, free, close, any }: KeyStyle): string {
+    const isAny = name.pattern === null && name.excluded.length === 0;
+    if (isAny && any !== undefined) return `${any} ${literal(close.slice(open.length))}`;
+    const terminal = this.#next().toUpperCase();
+    this.#rules.push(`${terminal}: ${nameTerminal(name, free)}\n`);
+    return `${literal(open)} ${terminal} ${literal(close)}`;
+  }
+
   #object(object: JsonObject): string {
     const isPython = this.#style === "python";
-    const separator = literal(isPython ? ", " : ",");
-    const key = (name: string): string =>
-      isPython ? literal(`${JSON.stringify(name)}: `) : literal(`${name}:`);
-    const others = object["additionalProperties"];
-    const isFree =
-      isJsonObject(others) && Object.keys((object["properties"] ?? {}) as JsonObject).length === 0;
-    if (!isFree) return `"{" ${this.#properties(object, key, separator)} "}"`;
-    const name = isPython
-      ? `${jsonValue({ type: "string", maxLength: 64 }, separators)} ": "`
-      : `/[A-Za-z_][A-Za-z0-9_]{0,63}/ ":"`;
-    const rule = this.#next();
-    this.#rules.push(`${rule}: ${name} ${this.#value(others)}\n`);
-    return `"{" (${rule} (${separator} ${rule})*)? "}"`;
+    const keys = isPython ? pythonKeys : bareKeys;
+    return `"{" ${this.#properties(object, keys, literal(isPython ? ", " : ","))} "}"`;
   }
 
   #value(schema: JsonObject): string {

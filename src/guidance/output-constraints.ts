@@ -72,7 +72,7 @@ export interface ConstrainedPart {
   leaveOpen(problem: string): void;
 }
 
-const anyObject: JsonObject = { type: "object", additionalProperties: true };
+const anyObject: JsonObject = { type: "object", additionalProperties: {} };
 
 /** The constraints of a model's requests. Agents send the same tools each time: what they become is kept. */
 export class ConstraintMaker {

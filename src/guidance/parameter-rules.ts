@@ -12,13 +12,19 @@ import {
   type TextTerminal,
   textTerminal,
 } from "./lark.ts";
+import { bareName, freeProperties, nameTerminal } from "./free-properties.ts";
 import type { JsonObject } from "./schema/types.ts";
 import { isJsonObject } from "../json.ts";
 
 const cdata = ["<![CDATA[", "]]>"] as const;
 
+/** Names that no marker of these forms begins in. */
+const freeName = bareName('<>"');
+
 interface Parameter {
+  /** Of free names: their terminal. */
   key: string;
+  isFree: boolean;
   schema: JsonObject;
   /** Of the object's schema. */
   definitions: unknown;
@@ -57,33 +63,65 @@ export class ParameterWriter {
     return `(${options.join(" | ")})`;
   }
 
-  /** In their order, optional ones left out at will. */
+  /** In their order, optional ones left out at will. Those of free names come after the others. */
   #object(object: JsonObject, name: string, definitions: unknown): string {
     const required = new Set(object["required"] as string[] | undefined);
     const parameters = Object.entries((object["properties"] ?? {}) as JsonObject)
       .filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1]))
       .map(([key, schema]) => ({ key, schema, isRequired: required.has(key) }));
+    const isJson = this.#style.end.close.includes("$key") && freeProperties(object).length > 0;
+    const free = isJson ? null : this.#free(object, `${name}_f`, definitions);
     const last = parameters.findLastIndex(({ isRequired }) => isRequired);
     parameters.forEach(({ key, schema, isRequired }, index) => {
       const isLast = index === parameters.length - 1;
-      const choice = isLast ? null : `${name}_c${index + 1}`;
+      const choice = isLast ? free : `${name}_c${index + 1}`;
       const next = { choice, mayEnd: index >= last, rule: `${name}_a${index}` };
       this.#rules.push(`${next.rule}: ${this.#following(choice, next.mayEnd)}\n`);
-      this.#parameter({ key, schema, definitions }, `${name}_${index}`, next);
+      this.#parameter({ key, isFree: false, schema, definitions }, `${name}_${index}`, next);
       const others = isRequired || choice === null ? "" : ` | ${choice}`;
       this.#rules.push(`${name}_c${index}: ${name}_${index}${others}\n`);
     });
-    return this.#following(parameters.length === 0 ? null : `${name}_c0`, last < 0);
+    const written = this.#following(parameters.length === 0 ? free : `${name}_c0`, last < 0);
+    if (!isJson) return written;
+    // No grammar repeats a free name where its value ends. The parser takes one object of all arguments, too.
+    return `(${written} | ${this.#json(object, definitions)} ${this.#end})`;
+  }
+
+  /** Any number of parameters of free names. @returns the rule, `name`; null: there are none */
+  #free(object: JsonObject, name: string, definitions: unknown): string | null {
+    const properties = freeProperties(object);
+    if (properties.length === 0) return null;
+    const next = { choice: name, mayEnd: true, rule: `${name}_a` };
+    this.#rules.push(`${next.rule}: ${this.#following(name, true)}\n`);
+    const rules = properties.map(({ name: names, schema }, index) => {
+      const rule = `${name}${index}`;
+      const key = `${rule}_n`.toUpperCase();
+      this.#rules.push(`${key}: ${nameTerminal(names, freeName)}\n`);
+      this.#parameter({ key, isFree: true, schema, definitions }, rule, next);
+      return rule;
+    });
+    this.#rules.push(`${name}: ${rules.join(" | ")}\n`);
+    return name;
+  }
+
+  #json(schema: JsonObject, definitions: unknown): string {
+    const defined = definitions === undefined ? schema : { ...schema, $defs: definitions };
+    return jsonValue(defined, escapedSeparators(this.#style));
+  }
+
+  get #end(): string {
+    return this.#markup.sequence(this.#behind) || '""';
   }
 
   /** Another parameter, or the end. */
   #following(choice: string | null, mayEnd: boolean): string {
     const options = choice === null ? [] : [`${this.#markup.sequence(this.#style.open)} ${choice}`];
-    if (mayEnd) options.push(this.#markup.sequence(this.#behind) || '""');
+    if (mayEnd) options.push(this.#end);
     return `(${options.join(" | ")})`;
   }
 
-  #parameter({ key, schema, definitions }: Parameter, name: string, next: Following): void {
+  #parameter(parameter: Parameter, name: string, next: Following): void {
+    const { key, isFree, schema, definitions } = parameter;
     const { middle, middleOfOthers = middle, end, after } = this.#style;
     const close = end.close.replace("$key", () => key);
     const closed = `${this.#markup.sequence(end.line + close + after)} ${next.rule}`;
@@ -101,13 +139,14 @@ export class ParameterWriter {
     const others = options.filter((option) => !isString(option));
     for (const [between, schemas] of groupByMiddle(others, middleOfOthers)) {
       const value = schemas.length === 1 ? schemas[0]! : { anyOf: schemas };
-      const defined = definitions === undefined ? value : { ...value, $defs: definitions };
-      add(between, `${jsonValue(defined, escapedSeparators(this.#style))} ${closed}`);
+      add(between, `${this.#json(value, definitions)} ${closed}`);
     }
-    const written = [...ways].map(
-      ([between, expressions]) =>
-        `${this.#markup.sequence(key + between)} (${expressions.join(" | ")})`,
-    );
+    const written = [...ways].map(([between, expressions]) => {
+      const opened = isFree
+        ? `${key} ${this.#markup.sequence(between)}`
+        : this.#markup.sequence(key + between);
+      return `${opened} (${expressions.join(" | ")})`;
+    });
     this.#rules.push(`${name}: ${written.join(" | ")}\n`);
   }
 

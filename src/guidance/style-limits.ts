@@ -2,15 +2,17 @@
 
 import { isJsonObject } from "../json.ts";
 import type { ArgumentStyle } from "./call-syntax.ts";
+import { freeProperties } from "./free-properties.ts";
 import { objectsOf } from "./lark.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 /** @param schema as `compileSchema` writes it @returns a keyword that the grammar leaves open; null: it is exact */
 export function openKeyword({ style }: ArgumentStyle, schema: JsonObject): string | null {
   if (style === "json") return null;
+  if (style !== "parameters") return openInside(schema);
   // Inside of a parameter JSON is written.
-  if (style === "parameters") return objectsOf(schema).some(wantsMore) ? "minProperties" : null;
-  return openInside(schema);
+  const open = objectsOf(schema).map(openCount);
+  return open.find((keyword) => keyword !== null) ?? null;
 }
 
 function openInside(value: unknown): string | null {
@@ -29,22 +31,16 @@ function openInside(value: unknown): string | null {
 }
 
 function openOf(schema: JsonObject): string | null {
-  if (schema["type"] === "object") {
-    if (wantsMore(schema)) return "minProperties";
-    const isFree =
-      isJsonObject(schema["additionalProperties"]) && countOf(schema["properties"]) === 0;
-    return isFree
-      ? (["patternProperties", "maxProperties"].find((keyword) => keyword in schema) ?? null)
-      : null;
-  }
+  if (schema["type"] === "object") return openCount(schema);
   const tuple = countOf(schema["prefixItems"]);
   const isShort = tuple > 0 && Number(schema["minItems"] ?? 0) > tuple;
   return schema["type"] === "array" && isShort ? "minItems" : null;
 }
 
-/** Which of the optional ones are written is open. */
-function wantsMore(schema: JsonObject): boolean {
-  return Number(schema["minProperties"] ?? 0) > countOf(schema["required"]);
+/** Of properties: which of the optional ones are written is open, and how many of free names. */
+function openCount(schema: JsonObject): string | null {
+  if (Number(schema["minProperties"] ?? 0) > countOf(schema["required"])) return "minProperties";
+  return "maxProperties" in schema && freeProperties(schema).length > 0 ? "maxProperties" : null;
 }
 
 function countOf(list: unknown): number {

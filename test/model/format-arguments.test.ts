@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ToolCallFormat, guidedFormat } from "../../src/chat/formats/format.ts";
 import { formats } from "../../src/chat/formats/formats.ts";
-import { writeCalls } from "../../src/chat/formats/write-calls.ts";
+import { writeCalls, writeJson } from "../../src/chat/formats/write-calls.ts";
 import { OutputParser } from "../../src/chat/parser/output-parser.ts";
 import type { JsonSchema } from "../../src/chat/types.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -21,18 +21,31 @@ afterAll(async () => {
   await engine.close();
 });
 
+interface Reading {
+  parameters: JsonSchema;
+  /** The engine takes the tool's grammar. Default: it does. */
+  isTaken?: boolean;
+  /** Arguments are written as one JSON object where the closing marker repeats a parameter's name. */
+  hasFreeNames?: boolean;
+}
+
 /** @returns what the parser reads where the grammar lets all of a call through, else null */
-async function readerOf(format: ToolCallFormat, parameters: JsonSchema) {
+async function readerOf(format: ToolCallFormat, reading: Reading) {
+  const { parameters, isTaken = true, hasFreeNames = false } = reading;
+  const { syntax } = format;
   const constraints = await makeConstraints({
-    syntax: format.syntax,
+    syntax,
     markers: null,
     controls: [],
     tools: [{ name: "pick", parameters }],
     guidance: { toolChoice: "required", parallel: false, closeAtLimit: false },
   });
+  for (const part of constraints.parts()) part.isEnforced = isTaken;
   const grammar = await engine.compileGrammar(constraints.round(0, "no")!);
+  const { argumentStyle: style } = syntax;
+  const isJson = hasFreeNames && style.style === "parameters" && style.end.close.includes("$key");
   return async (args: Arguments): Promise<unknown> => {
-    const written = writeCalls(format.syntax, [["pick", args]]);
+    const written = writeCalls(syntax, [["pick", isJson ? writeJson(args, ", ", ": ") : args]]);
     if (!grammar.check(await engine.tokenize(written)).complete) return null;
     const offered = new Map([["pick", parameters]]);
     const parser = new OutputParser({ format: guidedFormat(format), offered, reasoning: "no" });
@@ -47,7 +60,7 @@ const text = { type: "string" };
 describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
   it("writes what several branches have in common as each of them does", async () => {
     const currencies = ["EUR", "USD", "GBP", "JPY", "CHF", "SEK", "NOK", "DKK", "PLN"];
-    const read = await readerOf(format, {
+    const parameters = {
       type: "object",
       properties: {
         id: text,
@@ -56,7 +69,8 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
         limit: { type: ["string", "number", "boolean"] },
       },
       anyOf: [{ required: ["id"] }, { required: ["name"] }],
-    });
+    };
+    const read = await readerOf(format, { parameters });
     for (const args of [
       { id: "7", currency: "EUR" },
       { name: "a", currency: "PLN", limit: "none" },
@@ -66,5 +80,96 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       expect(await read(args)).toEqual([args]);
     for (const args of [{ currency: "EUR" }, { id: "7", currency: '"EUR"' }])
       expect(await read(args), JSON.stringify(args)).toBeNull();
+  });
+
+  const integer = { type: "integer" };
+  const listed = Object.fromEntries(Array.from({ length: 491 }, (_, index) => [`p${index}`, text]));
+  const free = {
+    city: "Rome",
+    days: 2,
+    tags: ["a", true],
+    more: { q: null, "X-Deep": { x: "y" } },
+  };
+
+  it.each<[title: string, reading: Reading, right: Arguments[], wrong: Arguments[]]>([
+    ["any", { parameters: { type: "object" } }, [{}, free], []],
+    [
+      "any, where the engine refuses the tool",
+      { parameters: { type: "object", properties: { city: text } }, isTaken: false },
+      [{}, free],
+      [],
+    ],
+    [
+      "any, where too many may be left out",
+      { parameters: { type: "object", properties: listed } },
+      [{}, { p7: "5", p490: "b" }],
+      [],
+    ],
+    [
+      "of one type",
+      { parameters: { type: "object", additionalProperties: text } },
+      [{}, { code: "5", other: "true", last: "null" }],
+      [],
+    ],
+    [
+      "behind those that are listed",
+      {
+        parameters: {
+          type: "object",
+          properties: { city: text, n: text },
+          required: ["city"],
+          additionalProperties: integer,
+        },
+      },
+      [{ city: "Rome" }, { city: "5", days: 2, more: 3 }, { city: "a", n: "7", days: 2 }],
+      [{ days: 2 }, { city: "Rome", days: "two" }, { city: "Rome", days: 2, n: 3 }],
+    ],
+    [
+      "that match a pattern",
+      {
+        parameters: {
+          type: "object",
+          properties: { x_0: integer },
+          patternProperties: { "^x_": text },
+          additionalProperties: integer,
+        },
+      },
+      [
+        { x_a: "5", n: 5 },
+        { n: 5, x_b: "c" },
+      ],
+      [{ n: "c" }],
+    ],
+    [
+      "that match a pattern, and no others",
+      {
+        parameters: {
+          type: "object",
+          patternProperties: { "^x_": integer },
+          additionalProperties: false,
+        },
+      },
+      [{}, { x_a: 5, x_b: 6 }],
+      [{ y: 1 }, { x_a: "b" }, { x_a: 1, y: 1 }],
+    ],
+    [
+      "none",
+      { parameters: { type: "object", maxProperties: 0 }, hasFreeNames: false },
+      [{}],
+      [{ a: 1 }],
+    ],
+  ])("writes properties of free names: %s", async (_title, reading, right, wrong) => {
+    const read = await readerOf(format, { hasFreeNames: true, ...reading });
+    for (const args of right) expect(await read(args), JSON.stringify(args)).toEqual([args]);
+    for (const args of wrong) expect(await read(args), JSON.stringify(args)).toBeNull();
+  });
+
+  it("takes an opening of a parameter in a text for the text's", async () => {
+    const { argumentStyle: style } = format.syntax;
+    if (style.style !== "parameters") return;
+    const parameters = { type: "object", properties: { note: text, q: text } };
+    const read = await readerOf(format, { parameters });
+    const args = { note: `One\n${style.open}q${style.middle}2` };
+    expect(await read(args)).toEqual([args]);
   });
 });

@@ -97,8 +97,8 @@ export function parameterReaders(
     byFirstCharacter({ "{": jsonObject }, { other: parameters(own) });
   return {
     reader: read(calls),
-    // The end of a call in a value is the value's text.
-    guidedReader: read({ ...calls, implicitEnds: [] }),
+    // The end of a call or a next key in a value is the value's text.
+    guidedReader: read({ ...calls, implicitEnds: [], valuesClose: true }),
     unmarked: calls.nameOpen === "" ? null : { open: calls.nameOpen, reader: unmarked },
   };
 }

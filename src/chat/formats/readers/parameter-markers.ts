@@ -29,6 +29,8 @@ export interface ParameterCalls {
   elementMark?: string;
   /** Only offered tools are called. */
   offeredOnly?: boolean;
+  /** No value lacks its closing marker. */
+  valuesClose?: boolean;
 }
 
 /**
@@ -57,7 +59,8 @@ export function valueEnd(held: string, calls: ParameterCalls, place: ValuePlace)
   if (held.length > MAX_HELD) return "none";
   // Markers of values on lines of their own begin lines, too; behind one that does not, nothing follows.
   const isWithin = calls.valueEnd.line !== "" && !place.isLineStart;
-  const key = isWithin || calls.elementMark !== undefined ? "none" : nextKey(held, calls, place);
+  const lacksNone = calls.valuesClose === true || calls.elementMark !== undefined;
+  const key = isWithin || lacksNone ? "none" : nextKey(held, calls, place);
   if (key !== "none") return key;
   const end = tail(held, calls);
   return isWithin && end === "call" ? "none" : end;

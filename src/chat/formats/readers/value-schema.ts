@@ -1,5 +1,6 @@
 /** What a tool's schema says of a parameter, as it stands there: a property may be behind references and in branches. */
 
+import { boundedRegex } from "../../../guidance/bounded-regex.ts";
 import { isJsonObject } from "../../../json.ts";
 
 type JsonObject = { [key: string]: unknown };
@@ -28,12 +29,33 @@ export function propertyOf(schema: unknown, key: string): PlacedSchema | null {
 /** @param key null: of a list's items. @returns null when it does not say */
 export function partOf(placed: PlacedSchema | null, key: string | null): PlacedSchema | null {
   if (placed === null) return null;
-  for (const { items, properties } of partsOf(placed)) {
+  const parts = partsOf(placed);
+  for (const { items, properties } of parts) {
     if (key === null && items !== undefined) return { ...placed, schema: items };
     if (key !== null && isJsonObject(properties) && Object.hasOwn(properties, key))
       return { ...placed, schema: properties[key] };
   }
-  return null;
+  const free = key === null ? [] : parts.flatMap((part) => ofFreeName(part, key));
+  return free.length === 0 ? null : { ...placed, schema: { allOf: free } };
+}
+
+/** What a schema says of a property that it does not list. */
+function ofFreeName(schema: JsonObject, key: string): unknown[] {
+  const { patternProperties, additionalProperties, unevaluatedProperties } = schema;
+  const matched = Object.entries(isJsonObject(patternProperties) ? patternProperties : {})
+    .filter(([pattern]) => mayMatch(pattern, key))
+    .map(([, part]) => part);
+  if (matched.length > 0) return matched;
+  const rest = additionalProperties ?? unevaluatedProperties;
+  return isJsonObject(rest) ? [rest] : [];
+}
+
+function mayMatch(pattern: string, key: string): boolean {
+  try {
+    return boundedRegex(pattern, "u").test(key);
+  } catch {
+    return false;
+  }
 }
 
 /** JSON types that it takes; null when it does not say. */
