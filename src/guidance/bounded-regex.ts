@@ -2,7 +2,7 @@
 
 import { createContext, runInContext } from "node:vm";
 import { matches, maxMatchLength } from "./schema/regex/automaton.ts";
-import { asJavaScript } from "./schema/regex/dialect.ts";
+import { asJavaScript, readingsOf } from "./schema/regex/dialect.ts";
 import { type Regex, parseRegex } from "./schema/regex/parse.ts";
 
 // Wall-clock time, on a machine that may be busy; the thread that calls it ends a schema after half a second.
@@ -15,7 +15,7 @@ export class Unmatched extends Error {}
 
 /** Does the pattern mean something? Also as JavaScript without the flag `u` reads it, and as Python writes it. */
 export function readsPattern(pattern: string): boolean {
-  return parsed(pattern) !== null || flagsOf(pattern) !== null;
+  return parsed(pattern) !== null || compilable(pattern) !== null;
 }
 
 /**
@@ -24,12 +24,11 @@ export function readsPattern(pattern: string): boolean {
  */
 export function boundedRegex(pattern: string, _flags: string): RegExp {
   const regex = parsed(pattern);
-  const { source, ignoresCase, dotsLines } = asJavaScript(pattern);
-  const flags = `${flagsOf(pattern) ?? ""}${ignoresCase ? "i" : ""}${dotsLines ? "s" : ""}`;
+  const javaScript = compilable(pattern);
   const test = (text: string): boolean => {
     if (regex !== null && text.length <= maxMatchLength) return matches(regex, text);
     try {
-      const context = createContext({ source, flags, text });
+      const context = createContext({ ...javaScript, text });
       const code = "new RegExp(source, flags).test(text)";
       return runInContext(code, context, { timeout: matchTimeoutMs }) as boolean;
     } catch {
@@ -40,16 +39,17 @@ export function boundedRegex(pattern: string, _flags: string): RegExp {
 }
 
 /** Null: JavaScript does not read it, or it is too long to be read. */
-function flagsOf(pattern: string): "u" | "" | null {
+function compilable(pattern: string): { source: string; flags: string } | null {
   if (pattern.length > maxLength) return null;
-  const { source } = asJavaScript(pattern);
-  for (const flags of ["u", ""] as const) {
+  const { source: whole, ignoresCase, dotsLines } = asJavaScript(pattern);
+  for (const { source, unicode } of readingsOf(whole)) {
+    const flags = `${unicode ? "u" : ""}${ignoresCase ? "i" : ""}${dotsLines ? "s" : ""}`;
     try {
       // Only its syntax is looked at.
       void new RegExp(source, flags);
-      return flags;
+      return { source, flags };
     } catch {
-      // The other one may.
+      // Another one may be.
     }
   }
   return null;

@@ -7,7 +7,7 @@
  */
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
-import { type JavaScriptRegex, asJavaScript } from "./dialect.ts";
+import { type JavaScriptRegex, asJavaScript, readingsOf } from "./dialect.ts";
 
 export type Regex =
   | { kind: "empty" }
@@ -67,7 +67,7 @@ const escapes: Record<AST.EscapeCharacterSet["kind"], Range[]> = {
 };
 
 /**
- * As JavaScript reads it with the flag `u` or, where that refuses it, without.
+ * As JavaScript reads it with the flag `u` or, where that refuses it, without: see `readingsOf`.
  * @throws RegexError with what is wrong or not regular, to follow "the pattern"
  */
 export function parseRegex(source: string): Regex {
@@ -111,22 +111,19 @@ export function sizeOf(regex: Regex): number {
 
 function read(source: string): AST.Pattern {
   const parser = new RegExpParser();
-  const readAs = (unicode: boolean): AST.Pattern =>
-    parser.parsePattern(source, 0, source.length, { unicode });
-  try {
-    return readAs(true);
-  } catch {
-    if (halfCharacter.test(source))
+  let problem = "";
+  for (const { source: text, unicode } of readingsOf(source)) {
+    if (!unicode && halfCharacter.test(text))
       throw new RegexError("contains half of a character (a lone surrogate)");
+    try {
+      return parser.parsePattern(text, 0, text.length, { unicode });
+    } catch (error) {
+      // The parser calls itself for each group.
+      if (error instanceof RangeError) throw tooDeep();
+      problem = (error as Error).message.split(": ").at(-1) ?? "";
+    }
   }
-  try {
-    return readAs(false);
-  } catch (error) {
-    // The parser calls itself for each group.
-    if (error instanceof RangeError) throw tooDeep();
-    const problem = (error as Error).message.split(": ").at(-1) ?? "";
-    throw new RegexError(`is not a regular expression: ${problem}`);
-  }
+  throw new RegexError(`is not a regular expression: ${problem}`);
 }
 
 function tooDeep(): RegexError {
