@@ -153,6 +153,44 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       [{ y: 1 }, { x_a: "b" }, { x_a: 1, y: 1 }],
     ],
     [
+      "in a record, as zod writes it",
+      {
+        parameters: {
+          type: "object",
+          properties: { of: { type: "object", propertyNames: text, additionalProperties: text } },
+          propertyNames: text,
+          additionalProperties: integer,
+        },
+      },
+      [{ of: { a: "x", "b-c": "5" }, d: 1 }, { of: {} }],
+      [{ of: { a: 5 } }, { d: "x" }],
+    ],
+    [
+      "that all match a pattern",
+      {
+        parameters: {
+          type: "object",
+          propertyNames: { pattern: "^[a-z]{2}$" },
+          additionalProperties: { type: "object", propertyNames: { minLength: 2 } },
+        },
+      },
+      [{ ab: { de: true } }],
+      [{ AB: {} }, { abc: {} }, { ab: { d: 1 } }],
+    ],
+    [
+      "that are listed and match a pattern",
+      {
+        parameters: {
+          type: "object",
+          properties: { ab: text, "c-d": text },
+          propertyNames: { pattern: "^[a-z]{2}$" },
+        },
+        hasFreeNames: false,
+      },
+      [{}, { ab: "5" }],
+      [{ "c-d": "x" }, { ef: "x" }],
+    ],
+    [
       "none",
       { parameters: { type: "object", maxProperties: 0 }, hasFreeNames: false },
       [{}],

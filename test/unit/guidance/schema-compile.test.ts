@@ -322,6 +322,25 @@ describe("rewrites", () => {
     expect(compile(open, tool).schema?.["additionalProperties"]).toEqual({ type: "null" });
   });
 
+  test.each([true, { type: "string" }])("names that may be %j say nothing", (propertyNames) => {
+    const properties = { a: { type: "null" } };
+    const rest = { patternProperties: { "^x_": { type: "null" } }, additionalProperties: {} };
+    const { schema, issues } = compile({ type: "object", properties, ...rest, propertyNames });
+    expect(issues).toEqual([]);
+    expect(schema).toEqual(compile({ type: "object", properties, ...rest }).schema);
+    expect(schema).toMatchObject({ properties, additionalProperties: {} });
+  });
+
+  test("names that match a pattern are not told from listed ones that do, but of another type", () => {
+    const names = { properties: { a: { type: "null" } }, propertyNames: { pattern: "^[a-z]$" } };
+    expect(compile(names).issues).toEqual([]);
+    expect(compile({ ...names, additionalProperties: false }).issues).toEqual([]);
+    const { schema, issues } = compile({ ...names, additionalProperties: { type: "string" } });
+    expect(issues).toEqual([expect.objectContaining({ keyword: "propertyNames" })]);
+    const object = { properties: names.properties, additionalProperties: { type: "string" } };
+    expect(JSON.stringify(schema)).toContain(JSON.stringify(object).slice(1, -1));
+  });
+
   test("recursion stays recursion, and what can never end is nothing", () => {
     const tree = {
       type: "object",

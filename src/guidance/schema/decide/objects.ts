@@ -194,21 +194,29 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
   const isClosed = solver.isClosed && rests.length === 0 && facts.namesProperties;
   let rest = isClosed ? [nothing] : rests.map(({ literal }) => literal);
   let written = patterns.map(({ regex, literals }) => ({ regex, state: solver.state(literals) }));
-  if (facts.names.length > 0) {
-    const known = namesOf(facts.names, solver);
+  const known = namesOf(facts.names, solver);
+  if (known !== "any") {
     for (const name of names.keys())
       if (!isName(name, facts.names, solver)) names.set(name, [nothing]);
-    if (known === null || ("regex" in known && written.length > 0)) {
-      const reason = "cannot be combined with the patterns beside it";
+    const leave = (beside: string): void => {
+      const reason = `cannot be combined with the ${beside} beside it`;
       solver.report({ path: facts.names[0]!.node.path, keyword: "propertyNames", reason });
-    } else if ("regex" in known) {
-      written = [{ regex: known.regex, state: solver.state(rest) }];
-      rest = [nothing];
-    } else {
+    };
+    if (known === null || ("regex" in known && written.length > 0)) leave("patterns");
+    else if ("values" in known) {
       for (const name of known.values)
         if (!names.has(name)) names.set(name, literalsOf(name, facts, rests, solver.count));
       written = [];
       rest = [nothing];
+    } else if (solver.mayHold(rest)) {
+      const others = solver.state(rest);
+      const isListed = [...names.values()].some((literals) => !literals.includes(nothing));
+      // The mask engine holds to a pattern's schema whatever the pattern matches, listed or not.
+      if (isListed && others.literals.length > 0) leave("properties");
+      else {
+        written = [{ regex: known.regex, state: others }];
+        rest = [nothing];
+      }
     }
   }
   const object: ObjectAlternative = {
@@ -226,11 +234,12 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
   return counted(object, facts, solver);
 }
 
-/** Of names that must satisfy these: all, an expression, or null where neither can be had. */
+/** Of names that must satisfy these: all, an expression, or null where neither can be had; `any` where they say nothing. */
 function namesOf(
   names: readonly Literal[],
   { alternatives }: Solver,
-): { values: string[] } | { regex: string } | null {
+): { values: string[] } | { regex: string } | "any" | null {
+  if (names.length === 0) return "any";
   const found = alternatives("string", names);
   const lists = found.map((each) => ("values" in each ? each.values : null));
   if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
@@ -240,6 +249,7 @@ function namesOf(
   if (format !== undefined || allOf !== undefined) return null;
   const hasLength = minLength !== undefined || maxLength !== undefined;
   if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
+  if (!hasLength) return "any";
   const most = maxLength === undefined ? "" : Number(maxLength);
   return { regex: `[\\s\\S]{${Number(minLength ?? 0)},${most}}` };
 }
