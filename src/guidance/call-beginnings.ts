@@ -19,6 +19,35 @@ function isBare({ sectionOpen, callOpen }: CallSyntax): boolean {
   return sectionOpen === "" && callOpen.startsWith("{");
 }
 
+export interface FoundCall {
+  name: string;
+  /** Up to its arguments, from the end of what stands before it. */
+  text: string;
+  /** There is no text between it and a call that the grammar took. */
+  isNext: boolean;
+  /** It stands in reasoning that was not closed. */
+  inReasoning: boolean;
+  /** Whether the grammar saw lines of text before it, where the parser did, is not known. */
+  isUnsure: boolean;
+}
+
+/**
+ * Was this a call for the grammar, too? What the parser takes as a call and begins in another form was free text for
+ * the grammar, so no mask held it.
+ */
+export function isGuidedCall(syntax: CallSyntax, call: FoundCall): boolean {
+  const { name, text, isNext, inReasoning, isUnsure } = call;
+  const head = headOf(syntax);
+  // There the opening may be text for the grammar, unless a tool's name follows.
+  const isNamed = head !== null && (inReasoning || isBare(syntax));
+  const begins = (opening: string): number =>
+    text.indexOf((opening + (isNamed ? head : "")).trimStart() + (isNamed ? name : ""));
+  if (isNext && begins(syntax.callOpen) >= 0) return true;
+  const at = begins(openingOf(syntax));
+  if (at < 0 || !isBare(syntax)) return at >= 0;
+  return !isUnsure && text.slice(text.lastIndexOf("\n", at) + 1, at).trim() === "";
+}
+
 /** Does the parser look for calls in reasoning? They need a marker, and the message must be the same. */
 export function endsReasoning(syntax: CallSyntax): boolean {
   const { sectionOpen, callOpen, afterReasoning, beforeCall } = syntax;

@@ -213,9 +213,7 @@ export class OutputConstraints {
     if (this.#gbnf !== null)
       return gbnfDocument(this.#gbnf, { markup, syntax, markers, reasoning });
     const { allowed, parallel } = this.#guidance;
-    const tools = this.#tools.filter(({ name }) =>
-      [allowed, callable].every((names) => names?.includes(name) ?? true),
-    );
+    const tools = this.#tools.filter(({ name }) => isCallable(name, allowed, callable));
     const canCall = tools.length > 0;
     const text = roundGrammar({
       markup,
@@ -265,14 +263,16 @@ export class OutputConstraints {
 
   /**
    * What a finished call gets wrong that no mask has prevented. Null: nothing.
-   * @param isMasked its round had the grammar
+   * @param isGuided it was a call for the grammar of its round, too
    */
   async checkCall(
     call: { name: string; arguments: string },
-    isMasked: boolean,
+    isGuided: boolean,
   ): Promise<Fault | null> {
     const tool = this.#tools.find(({ name }) => name === call.name);
-    if (tool === undefined || (isMasked && this.#isEnforced(tool))) return null;
+    // A call may stand in a document.
+    const isHeld = isGuided && this.#document === null;
+    if (tool === undefined || (isHeld && this.#isEnforced(tool))) return null;
     return tool.schema.validate(call.arguments === "" ? "{}" : call.arguments);
   }
 
@@ -288,6 +288,11 @@ export class OutputConstraints {
     const { style } = this.#model.syntax.argumentStyle;
     return isEnforced && style === "json" && schema.issues.length === 0;
   }
+}
+
+/** @param limits names that may be called; undefined: all */
+export function isCallable(name: string, ...limits: (readonly string[] | undefined)[]): boolean {
+  return limits.every((names) => names?.includes(name) ?? true);
 }
 
 /** As far as it is compiled. Null: it is nested too deep, which is refused. */

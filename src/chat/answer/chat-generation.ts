@@ -185,7 +185,8 @@ export class RunningChat implements ChatGeneration {
   async #checked(events: OutputEvent[]): Promise<OutputEvent[]> {
     for (const event of events) {
       if (event.type !== "call-end") continue;
-      const fault = (await this.#guided?.checkCall(event.call)) ?? null;
+      const isGuided = this.#currentRound.isGuided(event.call);
+      const fault = (await this.#guided?.checkCall(event.call, isGuided)) ?? null;
       if (fault === null) continue;
       event.call.problem = fault.problem;
       if (!fault.isCertain) event.call.mayFit = true;
@@ -344,9 +345,7 @@ export class RunningChat implements ChatGeneration {
       reasoning: this.#reasoningAfter(rendering),
       begun: this.#begun,
       callIds: this.#roundCount === 0 ? (this.#request.written?.callIds ?? []) : [],
-      offered: this.#looksForCalls
-        ? new Map(this.#request.tools.map((tool) => [tool.name, tool.parameters]))
-        : null,
+      ...(this.#guided?.calls ?? { offered: null }),
     });
     this.#roundCount += 1;
   }

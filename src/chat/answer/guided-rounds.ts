@@ -2,16 +2,18 @@
 
 import type { Grammar, GrammarSource, Sampling } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
-import type {
-  ConstrainedPart,
-  ConstraintMaker,
-  OutputConstraints,
+import {
+  type ConstrainedPart,
+  type ConstraintMaker,
+  type OutputConstraints,
+  isCallable,
 } from "../../guidance/output-constraints.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import type { Fault } from "../../guidance/validator.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
+import type { RoundStart } from "./round.ts";
 import { documentField } from "./text-grammar.ts";
-import type { ChatEngine, ChatRequest, ToolDefinition } from "../types.ts";
+import type { ChatEngine, ChatRequest, ToolCall, ToolDefinition } from "../types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 
@@ -32,6 +34,9 @@ export interface GuidanceContext {
 
 export class GuidedRounds {
   readonly #engine: ChatEngine;
+  readonly #request: ChatRequest;
+  /** A round may have several calls. */
+  readonly #isParallel: boolean;
   readonly #constraints: OutputConstraints | null;
   /** The request's field that asks for what only masks can give. */
   readonly #demand: string | null;
@@ -39,38 +44,55 @@ export class GuidedRounds {
   #isMasked = false;
 
   private constructor(
-    engine: ChatEngine,
+    request: ChatRequest,
+    { engine, prompts }: GuidanceContext,
     constraints: OutputConstraints | null,
-    demand: string | null,
   ) {
+    const { guidance = free, tools, toolMode } = request;
     this.#engine = engine;
+    this.#request = request;
+    this.#isParallel = mayCallMore(guidance, prompts);
     this.#constraints = constraints;
-    this.#demand = demand;
+    this.#demand = demandOf(guidance, toolMode === "none" ? [] : tools);
   }
 
   /** @throws FermataError of status 400 that names what cannot be enforced; queue_full */
-  static async create(
-    request: ChatRequest,
-    { engine, prompts, constraints: maker }: GuidanceContext,
-  ): Promise<GuidedRounds> {
+  static async create(request: ChatRequest, context: GuidanceContext): Promise<GuidedRounds> {
     const { toolMode, sampling, guidance = free } = request;
     const tools = toolMode === "none" ? [] : request.tools;
     const isFree = tools.length === 0 && guidance.document === undefined;
-    if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, null);
-    const constraints = await maker.make({
+    if (isFree || isScripted(sampling)) return new GuidedRounds(request, context, null);
+    const constraints = await context.constraints.make({
       tools,
-      // A call more than the template takes could never be answered.
-      guidance: {
-        ...guidance,
-        parallel: guidance.parallel && prompts.template.takesSeveralCalls,
-      },
+      guidance: { ...guidance, parallel: mayCallMore(guidance, context.prompts) },
     });
-    return new GuidedRounds(engine, constraints, demandOf(guidance, tools));
+    return new GuidedRounds(request, context, constraints);
   }
 
   /** This round has a grammar. */
   get isMasked(): boolean {
     return this.#isMasked;
+  }
+
+  /**
+   * What the parser takes as calls, whatever the grammar holds. Those that may not be called any more are among them:
+   * who runs them knows, and says so.
+   */
+  get calls(): Pick<RoundStart, "offered" | "takesCall"> {
+    const { tools, toolMode, guidance = free } = this.#request;
+    if (toolMode === "none" || tools.length === 0) return { offered: null };
+    const offered = new Map(
+      tools
+        .filter(({ name }) => isCallable(name, guidance.allowed))
+        .map(({ name, parameters }) => [name, parameters]),
+    );
+    // A name that is made up between markers: who runs the call tells the model.
+    const isCall = (name: string): boolean =>
+      offered.has(name) || tools.every((tool) => tool.name !== name);
+    return {
+      offered,
+      takesCall: (name, index) => isCall(name) && (index === 0 || this.#isParallel),
+    };
   }
 
   /**
@@ -112,9 +134,12 @@ export class GuidedRounds {
     );
   }
 
-  /** What a finished call of this round gets wrong; null: nothing. */
-  async checkCall(call: { name: string; arguments: string }): Promise<Fault | null> {
-    return (await this.#constraints?.checkCall(call, this.#isMasked)) ?? null;
+  /**
+   * What a finished call of this round gets wrong; null: nothing.
+   * @param isGuided it stands in the form that the grammar holds
+   */
+  async checkCall(call: ToolCall, isGuided: boolean): Promise<Fault | null> {
+    return (await this.#constraints?.checkCall(call, this.#isMasked && isGuided)) ?? null;
   }
 
   async checkDocument(text: string): Promise<Fault | null> {
@@ -165,6 +190,11 @@ export class GuidedRounds {
       throw error;
     }
   }
+}
+
+/** A call more than the template takes could never be answered. */
+function mayCallMore({ parallel }: Guidance, { template }: PromptBuilder): boolean {
+  return parallel && template.takesSeveralCalls;
 }
 
 function tooManyParts(): FermataError {

@@ -1,7 +1,7 @@
 /** One round of a generation: what the model said since the prompt or the last resume. */
 
 import { parseJson } from "../../json.ts";
-import type { OutputEvent } from "../parser/text-parser.ts";
+import type { OutputEvent, OutputParserOptions } from "../parser/text-parser.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import { OutputParser } from "../parser/output-parser.ts";
 import { newCallId } from "../parser/text-parser.ts";
@@ -18,6 +18,7 @@ export interface RoundStart {
   format: ToolCallFormat;
   reasoning: ReasoningStart;
   offered: OfferedTools | null;
+  takesCall?: OutputParserOptions["takesCall"];
   /** The words that the prompt already has of it. */
   begun: string;
   /** Of its first calls; those behind them get new ones. */
@@ -48,6 +49,11 @@ export class Round {
   /** Complete calls so far. */
   get calls(): readonly ToolCall[] {
     return this.#parser.calls;
+  }
+
+  /** It stands in the form that the grammar of a round holds. */
+  isGuided(call: ToolCall): boolean {
+    return this.#parser.isGuided(call);
   }
 
   get inCall(): boolean {

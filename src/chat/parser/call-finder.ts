@@ -3,11 +3,25 @@
 import type { ToolCallFormat } from "../formats/format.ts";
 import { byFirstCharacter } from "../formats/readers/forms.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
-import type { CallReader, CallSink, MakeReader, OfferedTools } from "../formats/readers/reader.ts";
+import type {
+  CallReader,
+  MakeReader,
+  OfferedTools,
+  ReaderState,
+} from "../formats/readers/reader.ts";
+import { CallGate, type GuidedSink } from "./call-gate.ts";
 import { MarkdownPlace } from "./markdown-place.ts";
 
-export interface FinderSink extends CallSink {
+export interface FinderSink extends GuidedSink {
   content(text: string): void;
+}
+
+export interface FinderOptions {
+  format: ToolCallFormat;
+  /** Null: no call is looked for, all is content. */
+  offered: OfferedTools | null;
+  /** Is this a call, by its name? What is refused is content. */
+  takesCall: (name: string) => boolean;
 }
 
 type CallPlace = "marked-call" | "bare-call" | "fenced-call";
@@ -28,6 +42,7 @@ export class CallFinder {
   readonly #format: ToolCallFormat;
   readonly #offered: OfferedTools | null;
   readonly #sink: FinderSink;
+  readonly #gate: CallGate;
   readonly #makeBare: MakeReader;
   readonly #hasBare: boolean;
   #place: Place = "text";
@@ -49,14 +64,19 @@ export class CallFinder {
   /** Only calls behind markers are looked for. */
   marksOnly = false;
 
-  /** @param offered null: no call is looked for, all is content */
-  constructor(format: ToolCallFormat, offered: OfferedTools | null, sink: FinderSink) {
+  constructor({ format, offered, takesCall }: FinderOptions, sink: FinderSink) {
     this.#format = format;
     this.#offered = offered;
     this.#sink = sink;
+    const beginning = () => ({
+      text: this.#blanks + this.#verbatim,
+      isBehindCall: this.#afterCall,
+      inReasoning: this.marksOnly,
+    });
+    this.#gate = new CallGate({ syntax: format.syntax, takesCall, beginning }, sink);
     this.#makeBare = byFirstCharacter(format.bareCalls);
     this.#hasBare = Object.keys(format.bareCalls).length > 0;
-    this.#reader = this.#makeBare(sink, offered);
+    this.#reader = this.#makeBare(this.#gate, offered);
   }
 
   /** Nothing is held back but blanks. */
@@ -90,6 +110,7 @@ export class CallFinder {
 
   /** A marker that is not a call's: what is held back is text. @param keepBlanks those at its end, too */
   interrupt(keepBlanks: boolean): void {
+    this.#gate.isUnsure = true;
     if (this.inCall) this.#release(this.#verbatim);
     this.#write(this.#held);
     this.#held = "";
@@ -129,11 +150,11 @@ export class CallFinder {
     // What was cut in a call's closing marker, or in the opening one after a call or before any text, is no text.
     const cutInMarker = this.#afterCall || (!this.#hasText && this.#holdsOpening);
     if (!natural && (this.#place === "marked-tail" || cutInMarker)) this.#held = this.#blanks = "";
-    const isUndecided = this.inCall && this.#reader.state === "undecided";
+    const isUndecided = this.inCall && this.#state === "undecided";
     if (isUndecided && !natural && this.#place === "marked-call")
       this.#verbatim = this.#blanks = "";
     else if (isUndecided) this.#release(this.#verbatim);
-    else if (this.inCall && natural && this.#reader.state === "call") this.#reader.close();
+    else if (this.inCall && natural && this.#state === "call") this.#reader.close();
     else if (!this.inCall) {
       if (this.#place === "fence-info") this.#release(this.#verbatim);
       this.#write(this.#held);
@@ -222,14 +243,19 @@ export class CallFinder {
     return held !== "" && (callOpen.startsWith(held) || sectionOpen.startsWith(held));
   }
 
+  get #state(): ReaderState {
+    return this.#gate.isBarred ? "refused" : this.#reader.state;
+  }
+
   #beginCall(place: CallPlace, opening: string): void {
     this.#place = place;
+    this.#gate.isBarred = false;
     this.#verbatim += opening;
     if (place === "marked-call") {
-      this.#reader = this.#format.reader(this.#sink, this.#offered);
+      this.#reader = this.#format.reader(this.#gate, this.#offered);
       return;
     }
-    this.#reader = this.#makeBare(this.#sink, this.#offered);
+    this.#reader = this.#makeBare(this.#gate, this.#offered);
     this.#reader.feed(opening);
   }
 
@@ -238,8 +264,9 @@ export class CallFinder {
     const { unmarked } = this.#format;
     if (unmarked === null) return;
     this.#place = "marked-call";
+    this.#gate.isBarred = false;
     this.#verbatim += opening;
-    this.#reader = unmarked.reader(this.#sink, this.#offered);
+    this.#reader = unmarked.reader(this.#gate, this.#offered);
     for (const character of opening) this.#reader.feed(character);
   }
 
@@ -253,7 +280,7 @@ export class CallFinder {
     } else if (held !== callClose) this.#held = held;
     else {
       this.#reader.close();
-      if (this.#reader.state === "refused") this.#release(this.#verbatim + callClose);
+      if (this.#state === "refused") this.#release(this.#verbatim + callClose);
       else this.#endCall("text");
     }
   }
@@ -269,8 +296,8 @@ export class CallFinder {
   }
 
   #feedReader(place: CallPlace, character: string): void {
-    const isTaken = this.#reader.feed(character);
-    const { state } = this.#reader;
+    const isTaken = this.#reader.feed(character) && !this.#gate.isBarred;
+    const state = this.#state;
     if (state === "undecided") this.#verbatim += character;
     else if (state === "refused")
       this.#release(
@@ -306,6 +333,7 @@ export class CallFinder {
   }
 
   #beginFence(): void {
+    this.#gate.isUnsure = true;
     this.#place = "fence-info";
     this.#verbatim = FENCE;
   }
@@ -340,6 +368,7 @@ export class CallFinder {
   #release(text: string, next: "text" | "code" = "text"): void {
     this.#place = next;
     this.#verbatim = "";
+    if (text.includes(FENCE)) this.#gate.isUnsure = true;
     const visible = text.trimEnd();
     this.#write(visible);
     for (const blank of text.slice(visible.length)) this.#holdBlank(blank);

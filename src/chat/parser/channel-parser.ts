@@ -5,6 +5,7 @@
  * The prompt ends with the first header's `<|start|>assistant`.
  */
 
+import { CallGate } from "./call-gate.ts";
 import type { EventBuffer, OutputParserOptions, TextParser } from "./text-parser.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import { NamedReader } from "../formats/readers/named-reader.ts";
@@ -17,6 +18,8 @@ const START = "<|start|>";
 const MESSAGE = "<|message|>";
 /** End a message's text. */
 const enders = ["<|end|>", "<|call|>", "<|return|>", START, "<|channel|>"];
+/** What stands before a message that stands in no text. */
+const ends = ["", "<|end|>", "<|call|>"];
 const recipient = /\bto=(functions\.)?([\w.-]{1,128})/u;
 /** Of a message that is for those who read the answer. */
 const readers = ["assistant", "user", "all"];
@@ -25,8 +28,11 @@ const MAX_HEADER = 512;
 export class ChannelParser implements TextParser {
   readonly #events: EventBuffer;
   readonly #offered: OfferedTools | null;
+  readonly #gate: CallGate;
   #place: Place = "header";
   #header = "";
+  /** Of a call; "" of one that stands in a text. */
+  #callHeader = "";
   /** Where the text before the header was, and the marker that ended it. */
   #before: { place: Place; ender: string } = { place: "content", ender: "" };
   /** What may become a marker. */
@@ -37,9 +43,18 @@ export class ChannelParser implements TextParser {
   #told = false;
   readonly #hasTold = { content: false, reasoning: false };
 
-  constructor({ offered }: OutputParserOptions, events: EventBuffer) {
+  constructor(
+    { format, offered, takesCall = () => true }: OutputParserOptions,
+    events: EventBuffer,
+  ) {
     this.#events = events;
     this.#offered = offered;
+    const options = {
+      syntax: format.syntax,
+      takesCall: (name: string) => takesCall(name, events.count),
+      beginning: () => ({ text: this.#callHeader, isBehindCall: false, inReasoning: false }),
+    };
+    this.#gate = new CallGate(options, events);
     this.#reader = this.#newReader();
   }
 
@@ -93,15 +108,17 @@ export class ChannelParser implements TextParser {
     this.#told = false;
     const [, namespace, name = "assistant"] = recipient.exec(header) ?? [];
     if (namespace !== undefined && this.#offered !== null) {
-      this.#place = "call";
+      this.#callHeader = ends.includes(this.#before.ender) ? header : "";
+      this.#gate.isBarred = false;
       this.#reader = this.#newReader();
       for (const character of `${name}${MESSAGE}`) this.#reader.feed(character);
+      this.#place = this.#gate.isBarred ? "ignored" : "call";
     } else if (namespace === undefined && !readers.includes(name)) this.#place = "ignored";
     else this.#place = header.includes("<|channel|>analysis") ? "reasoning" : "content";
   }
 
   #newReader(): NamedReader {
-    return new NamedReader(this.#events, { nameClose: MESSAGE });
+    return new NamedReader(this.#gate, { nameClose: MESSAGE });
   }
 
   #feedText(character: string): void {

@@ -27,6 +27,11 @@ export class OutputParser {
     this.#parser = parserOf(options, this.#events);
   }
 
+  /** A call in the form that the grammar of a round holds. */
+  isGuided(call: ToolCall): boolean {
+    return this.#events.isGuided(call);
+  }
+
   get inCall(): boolean {
     return this.#parser.inCall;
   }

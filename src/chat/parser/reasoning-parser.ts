@@ -16,6 +16,7 @@ export class ReasoningParser implements TextParser {
   readonly #format: ToolCallFormat;
   readonly #offered: OfferedTools | null;
   readonly #events: EventBuffer;
+  readonly #takesCall: (name: string, index: number) => boolean;
   /** What opens reasoning; what does behind text, where words are the answer's; and what ends it. */
   readonly #openers: readonly string[];
   readonly #lateOpeners: readonly string[];
@@ -35,12 +36,17 @@ export class ReasoningParser implements TextParser {
   #hasReasoned = false;
   /** Calls in reasoning: how to tell them if nothing follows. */
   #calls: (() => void)[] = [];
+  #callCount = 0;
   /** Their text, if something does. */
   #callText = "";
   #textFollowed = false;
 
-  constructor({ format, offered, reasoning }: OutputParserOptions, events: EventBuffer) {
+  constructor(
+    { format, offered, reasoning, takesCall = () => true }: OutputParserOptions,
+    events: EventBuffer,
+  ) {
     this.#format = format;
+    this.#takesCall = takesCall;
     this.#offered = offered;
     this.#events = events;
     const { open, close } = format.reasoning;
@@ -82,6 +88,7 @@ export class ReasoningParser implements TextParser {
     if (this.#calls.length === 0) return;
     if (this.#textFollowed || !natural) return this.#giveBackCalls();
     this.#isReasoning = false;
+    this.#callCount = 0;
     for (const tell of this.#calls) tell();
   }
 
@@ -91,16 +98,22 @@ export class ReasoningParser implements TextParser {
       if (this.#isReasoning) this.#calls.push(event);
       else event();
     };
-    const finder = new CallFinder(this.#format, this.#offered, {
+    const options = {
+      format: this.#format,
+      offered: this.#offered,
+      takesCall: (name: string) => this.#takesCall(name, events.count + this.#callCount),
+    };
+    const finder = new CallFinder(options, {
       content: (text) => {
         if (!this.#isReasoning) events.content(text);
         else if (this.#calls.length === 0) this.#reason(text);
         else this.#textFollowed = true;
       },
-      start: (name) => {
+      start: (name, isGuided) => {
         if (!this.#isReasoning) this.#isLeading = false;
         else if (this.#calls.length === 0) this.#blanks += finder.blanks;
-        tell(() => events.start(name));
+        if (this.#isReasoning) this.#callCount += 1;
+        tell(() => events.start(name, isGuided));
       },
       arguments: (delta) => tell(() => events.arguments(delta)),
       end: () => tell(() => events.end()),
@@ -151,6 +164,7 @@ export class ReasoningParser implements TextParser {
   /** What looked like calls was spoken of. */
   #giveBackCalls(): void {
     this.#calls = [];
+    this.#callCount = 0;
     this.#textFollowed = false;
     this.#reason(this.#callText);
     this.#callText = "";

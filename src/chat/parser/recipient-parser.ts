@@ -4,7 +4,7 @@
  */
 
 import type { Recipients, ToolCallFormat } from "../formats/format.ts";
-import type { CallReader, OfferedTools } from "../formats/readers/reader.ts";
+import type { CallReader, CallSink, OfferedTools } from "../formats/readers/reader.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import type { EventBuffer, OutputParserOptions, TextParser } from "./text-parser.ts";
 
@@ -15,6 +15,9 @@ export class RecipientParser implements TextParser {
   readonly #recipients: Recipients;
   readonly #offered: OfferedTools | null;
   readonly #events: EventBuffer;
+  /** A header that names a tool is a call for the grammar, too. */
+  readonly #calls: CallSink;
+  readonly #takesCall: (name: string) => boolean;
   readonly #ends: readonly string[];
   #place: Place = "header";
   /** Where the text before a header was, and the marker before it. */
@@ -29,7 +32,7 @@ export class RecipientParser implements TextParser {
   #hasReasoned = false;
 
   constructor(
-    { format, offered, reasoning }: OutputParserOptions,
+    { format, offered, reasoning, takesCall = () => true }: OutputParserOptions,
     recipients: Recipients,
     events: EventBuffer,
   ) {
@@ -37,8 +40,14 @@ export class RecipientParser implements TextParser {
     this.#recipients = recipients;
     this.#offered = offered;
     this.#events = events;
+    this.#calls = {
+      start: (name) => events.start(name, true),
+      arguments: (delta) => events.arguments(delta),
+      end: () => events.end(),
+    };
+    this.#takesCall = (name) => offered?.has(name) === true && takesCall(name, events.count);
     this.#ends = [recipients.next, ...recipients.ends];
-    this.#reader = format.reader(events, offered);
+    this.#reader = format.reader(this.#calls, offered);
     if (reasoning === "open") this.#place = "reasoning";
   }
 
@@ -75,9 +84,7 @@ export class RecipientParser implements TextParser {
 
   #isKnown(name: string): boolean {
     const { text, reasoning } = this.#recipients;
-    return (
-      name === text || (name === reasoning && name !== "") || this.#offered?.has(name) === true
-    );
+    return name === text || (name === reasoning && name !== "") || this.#takesCall(name);
   }
 
   #mayBeHeader(text: string): boolean {
@@ -111,7 +118,7 @@ export class RecipientParser implements TextParser {
     this.#told = false;
     this.#place = name === text ? "content" : name === reasoning ? "reasoning" : "call";
     if (this.#place !== "call") return;
-    this.#reader = this.#format.reader(this.#events, this.#offered);
+    this.#reader = this.#format.reader(this.#calls, this.#offered);
     for (const character of name + close) this.#reader.feed(character);
   }
 

@@ -15,6 +15,8 @@ export interface OutputParserOptions {
   format: ToolCallFormat;
   /** The offered tools; null when no call is looked for. */
   offered: OfferedTools | null;
+  /** Is the round's call number `index` one, by its name? What is refused is text. Default: yes. */
+  takesCall?: ((name: string, index: number) => boolean) | undefined;
   /** `split`: the text may begin with reasoning. `open`: the prompt already opened it. */
   reasoning: "no" | "split" | "open";
   newCallId?: (() => string) | undefined;
@@ -35,18 +37,30 @@ export interface TextParser {
 export class EventBuffer implements FinderSink {
   readonly #calls: ToolCall[];
   readonly #newCallId: () => string;
+  /** Those that were calls for the grammar, too. */
+  readonly #guided = new WeakSet<ToolCall>();
   #events: OutputEvent[] = [];
   #kind: "" | "content" | "reasoning" | "arguments" = "";
   #text: string[] = [];
   #index = -1;
   #id = "";
   #name = "";
+  #isGuided = false;
   #arguments: string[] = [];
 
   /** @param calls complete calls are appended */
   constructor(calls: ToolCall[], newCallId: () => string) {
     this.#calls = calls;
     this.#newCallId = newCallId;
+  }
+
+  /** Calls that have begun. */
+  get count(): number {
+    return this.#index + 1;
+  }
+
+  isGuided(call: ToolCall): boolean {
+    return this.#guided.has(call);
   }
 
   take(): OutputEvent[] {
@@ -64,8 +78,9 @@ export class EventBuffer implements FinderSink {
     this.#append("reasoning", text);
   }
 
-  start(name: string): void {
+  start(name: string, isGuided = false): void {
     this.#flush();
+    this.#isGuided = isGuided;
     this.#index += 1;
     this.#id = this.#newCallId();
     this.#name = name;
@@ -83,6 +98,7 @@ export class EventBuffer implements FinderSink {
     this.#flush();
     const call = { id: this.#id, name: this.#name, arguments: this.#arguments.join("") };
     this.#calls.push(call);
+    if (this.#isGuided) this.#guided.add(call);
     this.#events.push({ type: "call-end", index: this.#index, call });
   }
 
