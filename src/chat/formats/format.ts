@@ -57,6 +57,8 @@ export interface ToolCallFormat {
   readonly reasoningHint: string;
   /** Markers that are dropped; the text between them stays. */
   readonly silentMarkers: readonly string[];
+  /** Behind reasoning the model may write its answer between them; they are dropped there. "": none. */
+  readonly response: Pair;
   /** Every message has a header that names its channel; markers and readers are not looked at. */
   readonly usesChannels: boolean;
   /** Every message has a header that names its recipient; the reader of calls begins at a tool's name. */
@@ -72,6 +74,7 @@ type Defaulted =
   | "reasoning"
   | "reasoningHint"
   | "silentMarkers"
+  | "response"
   | "usesChannels"
   | "recipients"
   | "otherMarkers";
@@ -126,6 +129,7 @@ export function defineFormat(entry: FormatEntry): ToolCallFormat {
     reasoning: { open: "<think>", close: "</think>" },
     reasoningHint: "",
     silentMarkers: [],
+    response: ["", ""],
     usesChannels: false,
     recipients: null,
     otherMarkers: [],
@@ -214,6 +218,7 @@ export function spelledTokensOf(format: ToolCallFormat, model: ChatModel): Int32
     format.unmarked?.open ?? "",
     ...format.otherMarkers,
     ...format.silentMarkers,
+    ...format.response,
     reasoning.open,
     reasoning.close,
   );

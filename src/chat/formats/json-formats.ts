@@ -62,13 +62,14 @@ export const jsonFormats: readonly FormatEntry[] = [
     marks: ["<|function_call|>", ""],
     reader: jsonObject,
   },
-  // Granite 3. Granite 4 writes as Qwen does.
+  // Granite 3, which 3.3's template tells to mark its answer where it thinks. Granite 4 writes as Qwen does.
   {
     name: "granite",
     template: [["<|tool_call|>", "<|start_of_role|>"]],
     ...list("<|tool_call|>", ""),
     separator: ", ",
     reader: jsonList,
+    response: ["<response>", "</response>"],
   },
   // Nemotron Nano v2.
   {

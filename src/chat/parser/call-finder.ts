@@ -63,9 +63,12 @@ export class CallFinder {
   #hasText = false;
   /** Only calls behind markers are looked for. */
   marksOnly = false;
+  /** Dropped where nobody speaks of them. */
+  silentMarkers: readonly string[];
 
   constructor({ format, offered, takesCall }: FinderOptions, sink: FinderSink) {
     this.#format = format;
+    this.silentMarkers = format.silentMarkers;
     this.#offered = offered;
     this.#sink = sink;
     const beginning = () => ({
@@ -163,8 +166,8 @@ export class CallFinder {
   }
 
   #feedText(character: string): void {
-    const { callOpen, sectionOpen, sectionClose, unmarked, silentMarkers } = this.#format;
-    if (this.#offered === null && silentMarkers.length === 0) return this.#write(character);
+    const { callOpen, sectionOpen, sectionClose, unmarked } = this.#format;
+    if (this.#offered === null && this.silentMarkers.length === 0) return this.#write(character);
     if (this.#held === "" && isBlank(character)) return this.#holdBlank(character);
     const held = this.#held + character;
     this.#held = "";
@@ -186,7 +189,7 @@ export class CallFinder {
 
   /** One that is spoken of is text. Behind another one a message begins. */
   get #silentMarkers(): readonly string[] {
-    return this.#markdown.isSpokenOf ? [] : this.#format.silentMarkers;
+    return this.#markdown.isSpokenOf ? [] : this.silentMarkers;
   }
 
   #holdBlank(blank: string): void {

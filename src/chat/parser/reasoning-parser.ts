@@ -23,6 +23,8 @@ export class ReasoningParser implements TextParser {
   /** What opens reasoning is no text of an answer, wherever it stands. */
   readonly #opensWithinLines: boolean;
   readonly #closers: readonly string[];
+  /** What is dropped between reasoning and the answer. */
+  readonly #responseOpeners: readonly string[];
   #finder: CallFinder;
   #isReasoning: boolean;
   /** What may become a marker of reasoning. */
@@ -55,6 +57,9 @@ export class ReasoningParser implements TextParser {
     this.#lateOpeners = this.#openers.filter((marker) => !marker.includes(" "));
     this.#opensWithinLines = format.silentMarkers.some((marker) => open.startsWith(marker));
     this.#closers = [close, textOpen].filter((marker) => marker !== "");
+    this.#responseOpeners = [...this.#closers, format.response[0]].filter(
+      (marker) => marker !== "",
+    );
     this.#isReasoning = reasoning === "open";
     this.#finder = this.#newFinder();
   }
@@ -126,7 +131,10 @@ export class ReasoningParser implements TextParser {
   get #markers(): { openers: readonly string[]; closers: readonly string[] } {
     if (this.#isReasoning)
       return { openers: this.#told ? [] : this.#openers, closers: this.#closers };
-    if (this.#isLeading) return { openers: this.#openers, closers: this.#closers };
+    if (this.#isLeading) {
+      const closers = this.#hasReasoned ? this.#responseOpeners : this.#closers;
+      return { openers: this.#openers, closers };
+    }
     const { isInProse, isBetweenLines, isBehindCall } = this.#finder;
     const mayOpen = this.#opensWithinLines ? isInProse : isBetweenLines;
     return {
@@ -183,6 +191,9 @@ export class ReasoningParser implements TextParser {
       this.#isLeading = true;
     }
     if (this.#isLeading) this.#hasReasoned = true;
+    const [, responseClose] = this.#format.response;
+    if (responseClose !== "")
+      this.#finder.silentMarkers = [...this.#format.silentMarkers, responseClose];
     this.#setReasoning(false);
   }
 
