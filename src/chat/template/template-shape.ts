@@ -27,6 +27,8 @@ export interface TemplateShape {
   takesSeveralCalls: boolean;
   /** Mistral's templates insist on ids of nine letters and digits. */
   wantsShortIds: boolean;
+  /** It writes a call's id and not its name: Kimi K2's, whose model has both in the id. */
+  showsIdsAsNames: boolean;
   /** Tool results belong to the message with the calls, and tool messages are unknown: Gemma 4 at first. */
   joinsToolResults: boolean;
   /** Gemma 4 does not open the model's turn behind a turn with text and calls. */
@@ -66,6 +68,7 @@ export function probeShape(source: string, render: TryRender): TemplateShape {
         ? "thinking"
         : "reasoning_content",
     hasContentOrReasoning: source.includes("Cannot pass both content and thinking"),
+    showsIdsAsNames: showsIds(fittingArguments, render),
     wantsShortIds: /length\s*!=\s*9\b/u.test(source),
     joinsToolResults: source.includes("['tool_responses']") && !source.includes("tool_call_id"),
     forgottenOpening: source.includes("<|tool_call>call:")
@@ -75,6 +78,12 @@ export function probeShape(source: string, render: TryRender): TemplateShape {
 }
 
 const user = { role: "user", content: "Hi" };
+
+/** Of a call alone: tools and results are shown with their names. */
+function showsIds(args: unknown, render: TryRender): boolean {
+  const text = render({ messages: round(args, 1).messages.slice(0, 2) });
+  return text !== null && text.includes(idOf(0)) && !text.includes(CALLED);
+}
 
 function takesSystem(render: TryRender): boolean {
   const text = render({ messages: [{ role: "system", content: MARK }, user] });
@@ -121,13 +130,17 @@ function tool(): unknown {
   return { type: "function", function: { name: CALLED, description: "", parameters } };
 }
 
+function idOf(index: number): string {
+  return `call0000${index}`;
+}
+
 /** A turn with so many equal calls and their results. */
 function round(
   args: unknown,
   count: number,
   resultRole = "tool",
 ): { messages: unknown[]; tools: unknown[] } {
-  const ids = Array.from({ length: count }, (_, index) => `call0000${index}`);
+  const ids = Array.from({ length: count }, (_, index) => idOf(index));
   const calls = ids.map((id) => ({
     id,
     type: "function",

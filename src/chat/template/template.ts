@@ -1,9 +1,8 @@
 /** The model's own Jinja template: messages and tools in, guarded prompt text out. */
 
-import { createHash } from "node:crypto";
-
 import { FermataError } from "../../errors.ts";
 import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
+import { CallIds } from "./call-ids.ts";
 import { type TemplateMessage, joinToolResults, writeGenericTools } from "./generic-tools.ts";
 import { TemplateTooCostly } from "./jinja/budget.ts";
 import { TemplateRefusal } from "./jinja/functions.ts";
@@ -208,12 +207,13 @@ export class ChatTemplate {
   ): Parts<TemplateMessage[]> {
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
+    const ids = new CallIds(this.#shape, this.#syntax);
     const written: TemplateMessage[] = [];
     for (const message of messages) {
       written.push(
         message.role === "sentinel"
-          ? this.#toTemplateSentinel(message, marks)
-          : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
+          ? this.#toTemplateSentinel(message, marks, ids)
+          : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard, ids),
       );
       yield;
     }
@@ -224,7 +224,7 @@ export class ChatTemplate {
     return joinUsers(this.#shape.hasSystemRole ? joined : mergeSystem(joined), this.#shape);
   }
 
-  #toTemplateMessage(message: ChatMessage, guard: string): TemplateMessage {
+  #toTemplateMessage(message: ChatMessage, guard: string, ids: CallIds): TemplateMessage {
     const content = this.#guard.whole(message.content, guard);
     switch (message.role) {
       case "system":
@@ -236,14 +236,14 @@ export class ChatTemplate {
           content: this.#takesResultsAsValues
             ? this.#toTemplateResult(message.content, guard)
             : content,
-          tool_call_id: this.#toTemplateId(message.toolCallId, guard),
+          tool_call_id: this.#guard.inner(ids.ofResult(message.toolCallId), guard),
           ...(message.name === undefined ? {} : { name: this.#guard.inner(message.name, guard) }),
         };
       case "assistant":
         return this.#toTemplateAssistant(
           content,
           message.reasoning ? this.#guard.whole(message.reasoning, guard) : "",
-          (message.toolCalls ?? []).map((call) => this.#toTemplateCall(call, guard)),
+          (message.toolCalls ?? []).map((call) => this.#toTemplateCall(call, guard, ids)),
         );
     }
   }
@@ -260,7 +260,8 @@ export class ChatTemplate {
     return value === undefined ? this.#guard.whole(content, guard) : this.#guard.json(value, guard);
   }
 
-  #toTemplateSentinel(message: SentinelMessage, marks: Marks): TemplateMessage {
+  #toTemplateSentinel(message: SentinelMessage, marks: Marks, ids: CallIds): TemplateMessage {
+    for (const call of message.standsFor.toolCalls ?? []) ids.ofCall(call);
     return this.#toTemplateAssistant(
       marks.content,
       message.withReasoning ? marks.reasoning : "",
@@ -290,9 +291,10 @@ export class ChatTemplate {
   #toTemplateCall(
     call: { id: string; name: string; arguments: string },
     guard: string,
+    ids: CallIds,
   ): Record<string, unknown> {
     return {
-      id: this.#toTemplateId(call.id, guard),
+      id: this.#guard.inner(ids.ofCall(call), guard),
       type: "function",
       function: {
         name: this.#guard.inner(call.name, guard),
@@ -301,12 +303,6 @@ export class ChatTemplate {
           : this.#guard.json(parseArguments(call.arguments, parseExactJson), guard),
       },
     };
-  }
-
-  #toTemplateId(id: string, guard: string): string {
-    if (!this.#shape.wantsShortIds || /^[A-Za-z0-9]{9}$/u.test(id))
-      return this.#guard.inner(id, guard);
-    return createHash("sha256").update(id).digest("hex").slice(0, 9);
   }
 
   #toTemplateTool(tool: ToolDefinition, guard: string): Record<string, unknown> {
