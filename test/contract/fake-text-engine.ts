@@ -62,6 +62,7 @@ export class FakeTextEngine {
     const { prompt, topLogprobs, promptLogprobs } = request;
     const { length } = prompt;
     const { endToken } = this;
+    let isCancelled = false;
     async function* events(): AsyncGenerator<GenerationEvent, void, void> {
       yield { type: "progress", done: length - 1, total: length - 1, cached: 1 };
       if (promptLogprobs !== undefined)
@@ -77,6 +78,7 @@ export class FakeTextEngine {
       const drawn = Array.from(said, (text) => ({ text, token: text.charCodeAt(0) }));
       if (endToken !== undefined && reason === "end") drawn.push({ text: "", token: endToken });
       for (const { text, token } of drawn) {
+        if (isCancelled) break;
         const top: [number, number][] = [[token, -0.25]];
         const logprobs = [{ token, logprob: -0.25, top: top.slice(0, topLogprobs) }];
         yield {
@@ -89,7 +91,7 @@ export class FakeTextEngine {
       const counts = { ...usage, resumedTokens: 0, promptTokens: prompt.length };
       yield {
         type: "finish",
-        reason,
+        reason: isCancelled ? "cancelled" : reason,
         stopString: "",
         usage: { ...counts, generatedTokens: said.length },
       };
@@ -101,7 +103,9 @@ export class FakeTextEngine {
       extend() {},
       resume() {},
       release() {},
-      cancel() {},
+      cancel() {
+        isCancelled = true;
+      },
     });
   };
 }

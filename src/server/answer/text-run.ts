@@ -5,19 +5,30 @@ import { withTextBias } from "../../engine/engine.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
+import type { LineLimits } from "../body/line-limits.ts";
 import type { ServerServices } from "../services.ts";
 import type { AnswerTrace } from "./traces.ts";
 import { engineLimit, withinLimit } from "./answer.ts";
 import type { TokenRecord } from "./token-record.ts";
 import type { TokenTimes } from "./token-times.ts";
+import { withinLines } from "./within-lines.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
+
+interface TextRun {
+  times: TokenTimes;
+  trace: AnswerTrace;
+  record?: TokenRecord;
+  lineLimits?: LineLimits;
+}
+
+const noLimits: LineLimits = { indent: 0, milliseconds: 0 };
 
 /** Pushes how far the prompt is read, content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
 export async function runText(
   engine: ServerServices["engine"],
   request: GenerateRequest,
-  { times, trace, record }: { times: TokenTimes; trace: AnswerTrace; record?: TokenRecord },
+  { times, trace, record, lineLimits = noLimits }: TextRun,
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
@@ -26,7 +37,7 @@ export async function runText(
   let drawn = 0;
   times.drew(drawn);
   const asked = { ...request, sampling, maxTokens, watch: trace.watch, client: trace.start.client };
-  for await (const event of engine.generate(asked)) {
+  for await (const event of withinLines(engine.generate(asked), lineLimits)) {
     if (event.type === "progress") {
       times.observe(event);
       await sink(event);

@@ -16,9 +16,8 @@ export const fieldsNotHere = {
   use_beam_search: refused("is not supported", "Leave it out", unless(false)),
   stop_regex: refused("is not supported", "Send stop with texts", unless([])),
   n_indent: refused("is not supported", "Leave it out", unless(0)),
-  t_max_predict_ms: refused(
-    "is not supported",
-    "Send a limit of tokens",
+  t_max_predict_ms: ignored(
+    "has no effect here: max_tokens is the limit",
     (value) => typeof value === "number" && value <= 0,
   ),
   lora: refused("names adapters, and none is loaded", "Leave it out", unless([])),
@@ -38,6 +37,7 @@ export const llamaFields = {
   n_keep: ignored(shift, unless(0)),
   n_discard: ignored(shift, unless(0)),
   n_cache_reuse: ignored("has no effect: a prefix is reused as it is", unless(0)),
+  t_max_prompt_ms: ignored("has no effect: a prompt is read to its end"),
   backend_sampling: ignored("has no effect", unless(false)),
   sse_ping_interval: ignored("has no effect: the server has an interval of its own"),
   reasoning_format: ignored(

@@ -30,6 +30,7 @@ import {
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
+import { lineLimitFields, lineLimitsOf } from "../body/line-limits.ts";
 import { tokenWishesOf, tokenWishFields } from "../body/token-wishes.ts";
 import { maxPrompts, promptInputs } from "../body/prompt-inputs.ts";
 import { boolean, integer, oneOf, text } from "../body/values.ts";
@@ -61,6 +62,7 @@ export const completionFields = {
   stream_options: streamOptionsField,
   ...timesFields,
   ...generationFields,
+  ...lineLimitFields,
   close_at_limit: closeAtLimitField,
   ...tokenWishFields,
   add_special_tokens: optional(
@@ -124,6 +126,7 @@ export function* parseCompletionRequestInParts(
     sampling: readSampling(given, limits),
     stop,
     maxTokens: maxTokensOf(given, limits, defaultMaxTokens),
+    lineLimits: lineLimitsOf(given),
     document: documentOf(given),
     closeAtLimit: given.close_at_limit,
     cacheSalt: given.cache_salt,

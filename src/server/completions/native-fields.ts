@@ -31,6 +31,7 @@ import {
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
+import { lineLimitFields, lineLimitsOf } from "../body/line-limits.ts";
 import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { boolean, integer, list, object, text } from "../body/values.ts";
 import type { Gap } from "./infill.ts";
@@ -117,6 +118,7 @@ const sharedFields = {
   stream: streamField,
   ...timesFields,
   ...generationFields,
+  ...lineLimitFields,
   post_sampling_probs: optional(
     boolean,
     "`true`: those that the token was drawn by, not the model's own: as `prob` and `top_probs`",
@@ -201,6 +203,7 @@ function wanted(given: ValuesOf<typeof sharedFields>, limits: SamplingLimits) {
     sampling: readSampling(given, limits),
     stop: given.stop,
     maxTokens: maxTokensOf(given, limits),
+    lineLimits: lineLimitsOf(given),
     topLogprobs: given.n_probs || undefined,
     postSampling: given.post_sampling_probs,
     document: documentOf(given),

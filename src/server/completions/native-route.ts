@@ -9,6 +9,7 @@ import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { NativeAnswer, nativeCompletionStream, type NativeEvent } from "./native-completion.ts";
 import type { SamplingLimits } from "../body/generation.ts";
+import type { LineLimits } from "../body/line-limits.ts";
 import { Infill } from "./infill.ts";
 import { type NativeRequest, parseInfill, parseNativeCompletion } from "./native-fields.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
@@ -20,6 +21,7 @@ import { chatFinish } from "../answer/text-run.ts";
 import { type AnswerTrace, answerOf } from "../answer/traces.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { warnOfModel } from "../answer/target.ts";
+import { withinLines } from "../answer/within-lines.ts";
 
 type Engine = ServerServices["engine"];
 
@@ -87,6 +89,7 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
         const asked = { ...options, sampling, prompt };
         return generate(engine, asked, answer, {
           streamed: body.stream,
+          lineLimits: body.lineLimits,
           begin: () => context.traces.begin(traced),
         });
       });
@@ -111,17 +114,19 @@ async function* generate(
   engine: Engine,
   request: GenerateRequest,
   answer: NativeAnswer,
-  { streamed, begin }: { streamed: boolean; begin(): AnswerTrace },
+  {
+    streamed,
+    lineLimits,
+    begin,
+  }: { streamed: boolean; lineLimits: LineLimits; begin(): AnswerTrace },
 ): AsyncGenerator<NativeEvent, void, void> {
   answer.start();
   const trace = begin();
   let end: "cancelled" | "failed" | undefined = "failed";
   try {
-    for await (const event of engine.generate({
-      ...request,
-      watch: trace.watch,
-      client: trace.start.client,
-    })) {
+    const { watch, start } = trace;
+    const generation = engine.generate({ ...request, watch, client: start.client });
+    for await (const event of withinLines(generation, lineLimits)) {
       if (event.type === "progress") {
         for (const data of answer.progress(event)) yield { data };
       } else if (event.type === "text" && !answer.onlyReads) {

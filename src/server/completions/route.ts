@@ -41,7 +41,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
       const { n, echo, maxTokens, stop, topLogprobs } = body;
-      const { document, closeAtLimit } = body;
+      const { document, closeAtLimit, lineLimits } = body;
       const grammar = document && (await compileText(document, engine));
       const { suffix } = body;
       const tokensOf = (prompt: PromptInput): Promise<Int32Array> =>
@@ -82,7 +82,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
           signal: ended,
         };
         return context.traces.record(traced, (trace) =>
-          runText(engine, asked, { times: times[choice]!, trace, record }, sink),
+          runText(engine, asked, { times: times[choice]!, trace, record, lineLimits }, sink),
         );
       };
       const events = runChoices(count, start, signal);
