@@ -52,6 +52,16 @@ test("the stream helper assembles two parallel calls", async () => {
   });
 });
 
+test("a stream of responses throws on what does not fit, as OpenAI's does", async () => {
+  const openai = await client(createWorld());
+  world.chat.script = [{ fail: new FermataError("context_length_exceeded", "Too long.") }];
+  const stream = await openai.responses.create({ model: "default", input: "Hi", stream: true });
+  const read = async (): Promise<void> => {
+    for await (const _ of stream);
+  };
+  await expect(read()).rejects.toMatchObject({ code: "context_length_exceeded" });
+});
+
 test.each([true, false])("tool status asked for: %s; the helpers bear it", async (isAsked) => {
   const list: Tool = {
     ...fakeTool("list_files", { content: "a.txt", isError: false }),

@@ -81,6 +81,7 @@ export class StreamGrammar {
   #id: unknown;
   #items: Open[] = [];
   #end: StreamEvent | null = null;
+  #isRefused = false;
   /** Of an extended event whose standard one has not come. */
   #extendedDelta: unknown;
 
@@ -106,6 +107,12 @@ export class StreamGrammar {
       check((response["output"] as unknown[]).length === 0, "has output");
       return;
     }
+    if (type === "error") {
+      check(this.#items.length === 0, "comes after output");
+      this.#isRefused = true;
+      return;
+    }
+    check(!this.#isRefused || type === "response.failed", "comes after the error");
     if (terminals.has(type)) return this.#finish(event, check);
     if (type === "response.tool_call.delta" || type === "response.tool_call.completed") {
       this.#extendedDelta = event["delta"];

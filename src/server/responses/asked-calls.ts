@@ -8,7 +8,7 @@ import { TurnsOfEach } from "../../turns.ts";
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
 import { isConsent } from "./client-calls.ts";
-import type { ApprovedCall } from "./run.ts";
+import type { ApprovedCall } from "./run-parts.ts";
 import type { ToolPlan } from "./tool-plan.ts";
 import type { Item } from "./types.ts";
 

@@ -1,95 +1,21 @@
 /** Runs one response from its plan to its last event, and stores it on the way. */
 
-import type { HeldTurn, ToolCall } from "../../chat/types.ts";
+import type { HeldTurn } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { OpenStore } from "../../store/types.ts";
-import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
-import type { DrawnTokens } from "../answer/written-round.ts";
-import type { TimesWanted } from "../body/generation.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
-import type { EventLog } from "./log.ts";
 import { isCallDone } from "./events/client-call.ts";
 import { tellsOfModel } from "./events/item.ts";
 import type { McpCallResult } from "./events/mcp.ts";
 import type { HeldCalls } from "./held.ts";
+import { ofInput } from "./request.ts";
 import type { Retelling } from "./retelling.ts";
-import type { ResponseWriter } from "./writer.ts";
-import type {
-  Item,
-  McpListToolsItem,
-  ResponseObject,
-  UnnumberedEvent,
-  WireEvent,
-} from "./types.ts";
-
-export interface ResponseParts {
-  owner: string;
-  writer: ResponseWriter;
-  abort: AbortController;
-  /** Null: nothing is stored. */
-  store: OpenStore | null;
-  input: readonly Item[];
-  /** The client learns the id before the response ends. */
-  tellsId: boolean;
-  /** Null: calls of the client's functions end the response. */
-  held: HeldCalls | null;
-  /** Another process began it: the store knows it, and its connection is gone. */
-  revived?: RevivedParts;
-  /** The client asked the response to wait, so a request with the outputs may resume it. */
-  resumesByRequest: boolean;
-  /** The body that made it, for another process to go on with; null: it ends with this one. */
-  wire: unknown;
-  /** Of the model. */
-  fingerprint(): string;
-  /** Null: what it writes is lost with this process. */
-  drawn: DrawnTokens | null;
-  log: EventLog;
-  /** For llama-server's `timings`. Default: no event has them. */
-  timing?: { times: TokenTimes; wanted: TimesWanted };
-  lists: readonly McpListToolsItem[];
-  /** Events of earlier responses; see `ResponseWriter.foreign`. */
-  foreign: readonly UnnumberedEvent[];
-  /** Approved calls; they run first. */
-  approved: readonly ApprovedCall[];
-  /** Called once, after the approved calls have run. */
-  generate(sink: Sink<RunEvent>): Promise<void>;
-  /** Called before the client is asked for approval, with the request in the store. */
-  onAsked(request: Item): Promise<void>;
-  /** Called before the last event is sent. @param transcript the items that the response adds to its conversation */
-  onEnd(failure: FermataError | null, transcript: readonly Item[]): void;
-}
-
-export interface RevivedParts {
-  /** What was told before. */
-  told: readonly WireEvent[];
-  /** What is said once more. */
-  retelling: Retelling;
-  /** Its beginning was not told, or not to the end. */
-  opens: boolean;
-  /** Called when this process, too, leaves it to the next one. */
-  onLeft(): Promise<void>;
-}
-
-/** What is kept of a round, so that another process goes on behind it. */
-export interface KeptRound {
-  /** Null: it is not known. */
-  turn: HeldTurn | null;
-  /** It was stored, its first round began, or its last one was held. */
-  at: "created" | "begun" | "held";
-  /** Of the model. */
-  fingerprint: string;
-}
-
-export interface ApprovedCall {
-  call: ToolCall;
-  requestId: string;
-  run(): Promise<McpCallResult>;
-}
+import type { KeptRound, ResponseParts } from "./run-parts.ts";
+import type { Item, ResponseObject, WireEvent } from "./types.ts";
 
 /** A background response stores every event and may have many readers; others belong to their connection. */
 export class ResponseRun extends LiveRun<WireEvent> {
@@ -97,6 +23,8 @@ export class ResponseRun extends LiveRun<WireEvent> {
   readonly resumesByRequest: boolean;
   readonly #parts: ResponseParts;
   #isCreated = false;
+  /** What ends it takes the place of an HTTP status. */
+  #isRefused = false;
   #isHoldKept = false;
   /** False: an event is being written. */
   #isKept = true;
@@ -154,14 +82,19 @@ export class ResponseRun extends LiveRun<WireEvent> {
 
   /**
    * Resolves at the first event. The events then continue to the last, even without readers.
-   * @throws the error of a failure within `patienceMs` and before the first event, so it gets its HTTP status
+   * @throws the error of a failure within `patienceMs` and before the first event, so it gets its HTTP status, unless
+   *   it is told in the stream
    */
   async start(preparation: Preparation, patienceMs: number): Promise<void> {
-    const { approved, generate, tellsId, writer } = this.#parts;
+    const { approved, generate, tellsId, isToldInStream, writer } = this.#parts;
     // Nothing slow runs before the generation.
     const work = approved.length === 0 ? new BegunWork<RunEvent>(generate) : null;
     try {
-      if (work !== null && patienceMs > 0) await preparation.settle(work.first, patienceMs);
+      if (work !== null && patienceMs > 0)
+        await preparation.settle(work.first, patienceMs).catch((error: unknown) => {
+          if (isToldInStream?.(error) !== true) throw error;
+          this.#isRefused = true;
+        });
       if (tellsId) await this.#create();
       // Approved calls run before the model does, and once.
       if (writer.response.background && approved.length === 0)
@@ -239,10 +172,15 @@ export class ResponseRun extends LiveRun<WireEvent> {
       }
       const isCancelled = failure.code === "cancelled";
       if (!isCancelled) this.failure = failure;
-      const ending = isCancelled ? writer.cancel() : writer.fail(failure);
+      const ending = isCancelled ? writer.cancel() : this.#failed(failure);
       await this.#end(failure);
       return ending;
     }
+  }
+
+  #failed(failure: FermataError): WireEvent[] {
+    const { writer } = this.#parts;
+    return this.#isRefused ? writer.refuse(ofInput(failure)) : writer.fail(failure);
   }
 
   async #onEvent(event: RunEvent): Promise<void> {

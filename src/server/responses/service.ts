@@ -212,6 +212,7 @@ export class ResponseService {
       store: stores ? this.store : null,
       input: history.input,
       tellsId: request.stream || request.background,
+      ...(request.stream && !request.background ? { isToldInStream: isFullContext } : {}),
       held,
       resumesByRequest: request.handling === "held",
       // The credentials of a server of its own are not kept, so that it cannot go on elsewhere.
@@ -382,6 +383,11 @@ export class ResponseService {
     const timeoutMs = this.#config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs;
     return new HeldCalls(timeoutMs, (error) => abort.abort(error));
   }
+}
+
+/** Codex looks for it in the events of a stream, as OpenAI tells it, and not in a 400. */
+function isFullContext(error: unknown): boolean {
+  return error instanceof FermataError && error.code === "context_length_exceeded";
 }
 
 function isBackground(response: object): boolean {

@@ -202,6 +202,17 @@ export class ResponseWriter {
     return [...events, ...this.#end("failed")];
   }
 
+  /**
+   * As `fail`, in place of an HTTP status: first the event that OpenAI's clients throw on, as they would on the status.
+   * Other failures have none.
+   */
+  refuse(error: FermataError): WireEvent[] {
+    const { type, code, message, param } = error;
+    const flat = { code, message, param };
+    const told = this.#number([{ type: "error", ...flat, error: { type, ...flat } }]);
+    return [...told, ...this.fail(error)];
+  }
+
   /** OpenAI's wire has no event for it. The stream ends as incomplete, and the status says why. */
   cancel(): WireEvent[] {
     const events = this.#closeAll("incomplete");
@@ -340,7 +351,8 @@ export class ResponseWriter {
   }
 }
 
-/** OpenAI has few codes for a failed response, and clients' types have no others. */
+/** OpenAI has few codes for a failed response. On the second, which no type of its clients has, codex compacts. */
 function wireErrorCode({ code }: FermataError): string {
-  return code === "queue_full" ? "rate_limit_exceeded" : "server_error";
+  if (code === "queue_full") return "rate_limit_exceeded";
+  return code === "context_length_exceeded" ? code : "server_error";
 }
