@@ -91,6 +91,24 @@ test("each call of a streamed answer has its own index", async () => {
   ]);
 });
 
+test.each([
+  ["", {}],
+  [" ", {}],
+  ["5", { text: "5" }],
+  ['["."]', { text: '["."]' }],
+  ['{"path"', { text: '{"path"' }],
+])("arguments %j of a call are the object %j", async (written, told) => {
+  const world = createWorld();
+  world.chat.script = [...callEvents({ ...call, arguments: written }), finish("tool_calls")];
+  const { body } = await post(world, "/api/chat", { ...hello, tools });
+  const { message } = linesOf(body)[0] as { message: { tool_calls: Record<string, object>[] } };
+  expect(message.tool_calls[0]!["function"]).toEqual({
+    index: 0,
+    name: "list_files",
+    arguments: told,
+  });
+});
+
 test("a raw prompt has no place for a system message", async () => {
   const body = { model: "tiny", prompt: "Hi", raw: true, system: "Be short." };
   const response = await post(createWorld(), "/api/generate", body);

@@ -181,6 +181,6 @@ export function messageUsage(usage: EngineUsage): MessageUsage {
 
 /** Input is an object on this wire: what a model wrote otherwise is kept as text in one. */
 function inputOf(text: ToolCall["arguments"]): object {
-  const value = parseJson(text === "" ? "{}" : text);
+  const value = parseJson(text.trim() === "" ? "{}" : text);
   return isJsonObject(value) ? value : { arguments: text };
 }

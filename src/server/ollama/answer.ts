@@ -1,6 +1,6 @@
 /** An answer in Ollama's two formats: JSON objects, one per line while it is streamed. */
 
-import { parseJson } from "../../json.ts";
+import { isJsonObject, parseJson } from "../../json.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ContentToken, ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -173,9 +173,9 @@ function wireCall({ id, name, arguments: text }: ToolCall, index: number): objec
 }
 
 /** Ollama's clients take an object. Text that is none, of a call that no mask held, comes as it is under `text`. */
-function argumentsOf(text: string): unknown {
-  const value = parseJson(text);
-  return value === undefined ? { text } : value;
+function argumentsOf(text: string): object {
+  const value = parseJson(text.trim() === "" ? "{}" : text);
+  return isJsonObject(value) ? value : { text };
 }
 
 function nanoseconds(milliseconds: number): number {
