@@ -20,6 +20,8 @@ export interface Embeddings {
 export interface EmbedOptions {
   /** Texts that are too long are cut at their end. Default: they are an error. */
   truncate?: boolean | undefined;
+  /** Field that an input came from, for errors. Default: `input[i]`. */
+  field?: ((index: number) => string) | undefined;
   /** Ends the work after the text that it is at. */
   signal?: AbortSignal | undefined;
 }
@@ -50,20 +52,18 @@ export class Embedder extends TextModel {
 
   /**
    * Texts get the tokens that the model wants around them; tokens are taken as they are.
-   * @throws FermataError context_length_exceeded, its `param` being the input's `input[i]` | queue_full | the
-   *   signal's reason
+   * @throws FermataError context_length_exceeded, its `param` being the input's field | queue_full | the signal's reason
    */
   async embed(
     inputs: readonly (string | Int32Array)[],
-    { truncate = false, signal }: EmbedOptions = {},
+    options: EmbedOptions = {},
   ): Promise<Embeddings> {
-    return await this.request("embeddings", signal, () => this.#embed(inputs, truncate, signal));
+    return await this.request("embeddings", options.signal, () => this.#embed(inputs, options));
   }
 
   async #embed(
     inputs: readonly (string | Int32Array)[],
-    truncate: boolean,
-    signal: AbortSignal | undefined,
+    { truncate = false, field = (index) => `input[${index}]`, signal }: EmbedOptions,
   ): Promise<Embeddings> {
     const texts = inputs.filter((input) => typeof input === "string");
     const [frame = new Int32Array(), ...tokenized] = await this.turn(() =>
@@ -76,7 +76,7 @@ export class Embedder extends TextModel {
       const list = whole.next().value ?? new Int32Array();
       return truncate && list.length > maxTokens ? shortened(list, frame, maxTokens) : list;
     });
-    tokens.forEach((list, index) => this.#checkLength(list.length, index));
+    tokens.forEach(({ length }, index) => this.#checkLength(length, field(index)));
     const vectors: Float32Array[] = [];
     for (const list of tokens) {
       signal?.throwIfAborted();
@@ -85,9 +85,8 @@ export class Embedder extends TextModel {
     return { vectors, tokenCount: tokens.reduce((sum, list) => sum + list.length, 0) };
   }
 
-  #checkLength(length: number, index: number): void {
+  #checkLength(length: number, param: string): void {
     const { maxTokens } = this.native;
-    const param = `input[${index}]`;
     if (length > maxTokens) {
       throw new FermataError(
         "context_length_exceeded",

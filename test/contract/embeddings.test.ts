@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { Embedder } from "../../src/engine/embedder.ts";
 import { createWorld } from "./fake-services.ts";
 
 const embedder = {
@@ -80,6 +81,36 @@ describe("refusals name the field", () => {
     const response = await embed(body);
     expect(response.statusCode).toBe(400);
     expect(response.json().error.param).toBe(param);
+  });
+
+  /** A text has as many tokens as characters. */
+  const short = new Embedder({
+    dimensions: 1,
+    maxTokens: 3,
+    vocabularySize: 9,
+    tokenize: async (texts) => texts.map((text) => new Int32Array(text.length)),
+    tokenizePairs: async () => [],
+    embed: async (lists) => lists.map(() => Float32Array.of(1)),
+  });
+
+  test.each([
+    ["/v1/embeddings", { input: "long" }, "input"],
+    ["/v1/embeddings", { input: [1, 2, 3, 4] }, "input"],
+    ["/v1/embeddings", { input: ["a", "long"] }, "input[1]"],
+    ["/v1/embeddings", { input: [[1, 2, 3, 4]] }, "input[0]"],
+    ["/embedding", { content: "long" }, "content"],
+    ["/embedding", { content: ["a", "long"] }, "content[1]"],
+    ["/embedding", { input: "long" }, "input"],
+    ["/api/embed", { input: "long", truncate: false }, "input"],
+    ["/api/embed", { input: ["long"], truncate: false }, "input[0]"],
+  ])("%s %j is too long", async (url, payload, param) => {
+    const { app } = createWorld({ embedder: Object.assign(short, { id: "short" }) });
+    const response = await app.inject({ method: "POST", url, payload });
+    expect(response.statusCode).toBe(400);
+    const { error, ...rest } = response.json();
+    const told = typeof error === "string" ? { ...rest, message: error } : error;
+    expect(told.param).toBe(param);
+    expect(told.message).toContain(`"${param}" has 4 tokens`);
   });
 
   test("without an embedding model", async () => {

@@ -2,7 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { shortened } from "../answer/embedding.ts";
+import { inputField, shortened } from "../answer/embedding.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServedEmbedder } from "../services.ts";
@@ -19,6 +19,7 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
       warnOfName(request.model, id, context);
       const embeddings = await embedder.embed(request.input, {
+        field: inputField("input", body),
         signal: context.active.signalFor(reply),
       });
       return embeddingList(id, embeddings, request);
@@ -41,6 +42,7 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
       if (inputs === undefined) throw fieldError("missing_field", "content", "is missing", example);
       warnOfName(model, id, context);
       const { vectors } = await embedder.embed(inputs, {
+        field: inputField(content === undefined ? "input" : "content", body),
         signal: context.active.signalFor(reply),
       });
       return vectors.map((vector, index) => ({ index, embedding: [Array.from(vector)] }));

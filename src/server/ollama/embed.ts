@@ -2,7 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import type { FermataError } from "../../errors.ts";
-import { shortened } from "../answer/embedding.ts";
+import { inputField, shortened } from "../answer/embedding.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { embedFields, oneEmbeddingFields } from "./fields.ts";
@@ -29,6 +29,7 @@ function embedRoute({ services, active, warnings }: RouteContext): RouteOptions 
       } = readBody(embedFields(most), body, reading, 'Send {"input": "…"}');
       const { vectors, tokenCount } = await embedder.embed(input, {
         truncate,
+        field: inputField("input", body),
         signal: active.signalFor(reply),
       });
       return {
@@ -55,7 +56,8 @@ function oneEmbeddingRoute({ services, active, warnings }: RouteContext): RouteO
       const given = readBody(oneEmbeddingFields, body, reading, 'Send {"prompt": "…"}');
       const input = given.prompt === "" ? [] : [given.prompt];
       const signal = active.signalFor(reply);
-      const { vectors } = await embedder.embed(input, { truncate: true, signal });
+      const field = inputField("prompt", body);
+      const { vectors } = await embedder.embed(input, { truncate: true, field, signal });
       return { embedding: vectors.flatMap((vector) => Array.from(vector)) };
     },
   };
