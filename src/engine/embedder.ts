@@ -26,8 +26,8 @@ export interface EmbedOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A text is one pass over all its tokens. */
-const largestInput = 2048;
+/** A text is one pass over all its tokens. OpenAI's models take as many, and its clients split longer texts there. */
+export const largestInput = 8192;
 
 /** A model of its own, beside the engine's, that turns texts into vectors. */
 export class Embedder extends TextModel {
@@ -43,6 +43,11 @@ export class Embedder extends TextModel {
   /** Numbers of a vector. */
   get dimensions(): number {
     return this.native.dimensions;
+  }
+
+  /** Of one text: what the model was trained for, at most `largestInput`. */
+  get maxTokens(): number {
+    return this.native.maxTokens;
   }
 
   /** Ids of tokens that inputs may have are below it. */

@@ -48,7 +48,10 @@ export interface LoadedModel extends Pick<ServerServices, "chat" | "engine" | "m
   sampling: ServerConfig["sampling"];
 }
 
-export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {
+export interface ServedEmbedder extends Pick<
+  Embedder,
+  "dimensions" | "maxTokens" | "vocabularySize" | "embed"
+> {
   /** File name without `.gguf`. */
   id: string;
   /** For lists; undefined: it is in none. */

@@ -5,6 +5,7 @@ import { createWorld } from "./fake-services.ts";
 const embedder = {
   id: "vectors",
   dimensions: 4,
+  maxTokens: 512,
   vocabularySize: 500,
   embed: async (inputs: readonly (string | Int32Array)[]) => ({
     vectors: inputs.map(() => Float32Array.of(0.5, -0.5, 0.5, 0.5)),

@@ -172,6 +172,7 @@ export const fakeReranker: ServedReranker = {
 export const fakeEmbedder: ServedEmbedder = {
   id: "vectors",
   dimensions: 8,
+  maxTokens: 512,
   vocabularySize: 500,
   embed: async (inputs) => ({
     vectors: inputs.map(() => new Float32Array(8).fill(0.5)),

@@ -46,7 +46,7 @@ test("the model for vectors is in the lists, too", async () => {
   const header = {
     architecture: "bert",
     quantization: "F16",
-    trainedContext: 512,
+    trainedContext: 32_768,
     chatTemplate: null,
   };
   const file = { bytes: 70, created: 1_700_000_000, describe: () => header };

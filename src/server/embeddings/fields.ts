@@ -1,5 +1,6 @@
 /** Fields of POST /v1/embeddings and of POST /embedding. */
 
+import { largestInput } from "../../engine/embedder.ts";
 import { ignored, optional, required, type FieldTable, type ValuesOf } from "../body/field.ts";
 import { noKeepAlive } from "../body/keep-alive.ts";
 import { promptInputs } from "../body/prompt-inputs.ts";
@@ -9,7 +10,7 @@ import { integer, oneOf, text } from "../body/values.ts";
 const maxInputs = 2048;
 
 const inputs = promptInputs(maxInputs, 1);
-const inputsSay = `a text, tokens, or a list of up to ${maxInputs} of either`;
+const inputsSay = `a text, tokens, or a list of up to ${maxInputs} of either, each of at most ${largestInput} tokens, or fewer if the model was trained for fewer`;
 const model = optional(
   text({ remedy: "Send a model's name or leave it out" }),
   "one embedding model is loaded and answers to every name; an unknown one is logged",

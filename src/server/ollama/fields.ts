@@ -13,6 +13,7 @@ import {
   unless,
   anything,
 } from "../body/field.ts";
+import { largestInput } from "../../engine/embedder.ts";
 import { isJsonObject } from "../../json.ts";
 import { stopField, samplingFields, topLogprobs } from "../body/generation.ts";
 import { toolsField } from "../body/tools.ts";
@@ -172,7 +173,7 @@ export function embedFields(dimensions?: number) {
     ),
     truncate: optional(
       boolean,
-      "a text that is too long is cut at its end; `false`: it is an error",
+      `a text of more than ${largestInput} tokens, or more than the model was trained for, is cut at its end; \`false\`: it is an error`,
       true,
     ),
     options: ignored("has no effect", anything),

@@ -80,7 +80,7 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
 /** The model for vectors, in the words of the list, of what is loaded and of what it is; none or one. */
 function embeddingModels({ embedder }: Services) {
   if (embedder?.file === undefined) return [];
-  const { id, file, dimensions } = embedder;
+  const { id, file, dimensions, maxTokens } = embedder;
   const { bytes, created } = file;
   const at = { state: "loaded", progress: 1, uses: 0, leavesAt: null, isPinned: true } as const;
   const header = file.describe();
@@ -94,10 +94,14 @@ function embeddingModels({ embedder }: Services) {
   };
   const capabilities = ["embedding"];
   const entry = { ...listedModel(id + latestTag, known), capabilities };
-  const running = loadedEntry(known, header?.trainedContext ?? 0);
+  const running = loadedEntry(known, maxTokens);
   const whole = shown(known);
-  const length = { [`${header?.architecture ?? ""}.embedding_length`]: dimensions };
-  const model_info = { ...whole.model_info, ...length };
+  const architecture = header?.architecture ?? "";
+  const model_info = {
+    ...whole.model_info,
+    [`${architecture}.context_length`]: maxTokens,
+    [`${architecture}.embedding_length`]: dimensions,
+  };
   return [{ id, entry, running, shown: { ...whole, model_info, capabilities } }];
 }
 
