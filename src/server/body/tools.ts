@@ -118,10 +118,11 @@ export const toolsField = optional(
   "of type `function`; others are skipped with a warning",
 );
 
-export interface ToolChoice {
+/** @template Reference what names a tool: by default, the name that the model knows it by */
+export interface ToolChoice<Reference = string> {
   mode: "auto" | "none" | "required";
-  /** Names of the tools that may be called; undefined: all. */
-  allowed?: string[];
+  /** The tools that may be called; undefined: all. */
+  allowed?: Reference[];
   /** One call of the tool it names. */
   named?: boolean;
 }
@@ -146,50 +147,76 @@ function flatOrNested<Value>(key: string, type: Type<Value>): Type<Value> {
   };
 }
 
-const named = object(
+const nameAlone = object(
   { name: required(text({ min: 1, remedy: showName })) },
   showName,
   "passed over",
 );
-const reference = mapped(flatOrNested("function", named), ({ name }) => name);
-const oneTool = (key: "function" | "custom") =>
-  mapped(flatOrNested(key, named), ({ name }): ToolChoice => {
-    return { mode: "required", allowed: [name], named: true };
-  });
-const references = list(reference, { min: 1, remedy: "List at least one tool" });
-const allowedTools = object(
-  { mode: required(oneOf(["auto", "required"], "mode")), tools: required(references) },
-  'Send {"mode": "auto", "tools": […]}',
-  "passed over",
-);
+
+/** The name of a tool of this type. */
+export function toolOfType(type: "function" | "custom"): Type<string> {
+  return mapped(flatOrNested(type, nameAlone), ({ name }) => name);
+}
+
+/** A choice of one tool, which is called once. */
+export function oneTool<Reference>(tool: Type<Reference>): Type<ToolChoice<Reference>> {
+  return mapped(tool, (one) => ({ mode: "required", allowed: [one], named: true }));
+}
+
 const unknownChoice = {
   code: "unsupported_value" as const,
   problem: "is not a known choice",
   remedy: showChoice,
 };
 
-/** Whether its names are offered is checked by `checkToolChoice`, when the tools are known. */
-const toolChoice: Type<ToolChoice> = either(
-  {
-    string: mapped(oneOf(["auto", "none", "required"]), (mode): ToolChoice => ({ mode })),
-    object: tagged(
-      {
-        function: oneTool("function"),
-        custom: oneTool("custom"),
-        allowed_tools: mapped(
-          flatOrNested("allowed_tools", allowedTools),
-          ({ mode, tools }): ToolChoice => ({ mode, allowed: [...new Set(tools)] }),
-        ),
-      },
-      { remedy: showChoice, others: unknownChoice },
-    ),
-  },
-  "a string or an object",
-  showChoice,
-);
+/**
+ * Whether its tools are offered is checked by `checkToolChoice`, when they are known.
+ * @param choices by their type @param references by their type, in `allowed_tools`; other types are those of hosted tools
+ */
+export function toolChoice<Reference>(
+  choices: Record<string, Type<ToolChoice<Reference>>>,
+  references: Record<string, Type<Reference>>,
+): Type<ToolChoice<Reference>> {
+  const reference = tagged(references, {
+    remedy: showName,
+    others: { warning: "is not run here and is skipped", remedy: 'Send "function"' },
+    untagged: () => "function",
+  });
+  const allowedTools = object(
+    {
+      mode: required(oneOf(["auto", "required"], "mode")),
+      tools: required(list(reference, { min: 1, remedy: "List at least one tool" })),
+    },
+    'Send {"mode": "auto", "tools": […]}',
+    "passed over",
+  );
+  const allowed = mapped(
+    flatOrNested("allowed_tools", allowedTools),
+    ({ mode, tools }): ToolChoice<Reference> => ({
+      mode,
+      allowed: [...new Set(tools.filter((tool) => tool !== null))],
+    }),
+  );
+  const kinds = { ...choices, allowed_tools: allowed };
+  return either(
+    {
+      string: mapped(oneOf(["auto", "none", "required"]), (mode): ToolChoice<Reference> => ({
+        mode,
+      })),
+      object: tagged(kinds, { remedy: showChoice, others: unknownChoice }),
+    },
+    "a string or an object",
+    showChoice,
+  );
+}
+
+const [functionName, customName] = [toolOfType("function"), toolOfType("custom")];
 
 export const toolChoiceField = optional(
-  toolChoice,
+  toolChoice(
+    { function: oneTool(functionName), custom: oneTool(customName) },
+    { function: functionName },
+  ),
   "`auto`, `none`, `required`, a function, `allowed_tools`; default `auto`",
 );
 export const parallelField = optional(boolean, "`false`: one call in a round", true);
@@ -199,7 +226,7 @@ export function checkToolChoice(
   { mode, allowed }: ToolChoice,
   tools: readonly Pick<ToolDefinition, "name">[],
 ): void {
-  if (mode === "required" && tools.length === 0) {
+  if (mode === "required" && (tools.length === 0 || allowed?.length === 0)) {
     const problem = "asks for a call, and there is no tool";
     throw fieldError("invalid_value", "tool_choice", problem, "Offer tools");
   }

@@ -27,9 +27,10 @@ import {
 import { textFormat } from "../body/guidance.ts";
 import { metadataField } from "../body/stored.ts";
 import { reasoningEffort, templateFields } from "../body/prompt.ts";
-import { parallelField, toolChoiceField } from "../body/tools.ts";
+import { parallelField } from "../body/tools.ts";
 import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
 import { inputItems, newItems } from "./items.ts";
+import { responseToolChoice } from "./tool-choice.ts";
 import { responseTools } from "./tools.ts";
 
 /** What is remembered, or repeated in each event. */
@@ -80,10 +81,7 @@ export const responseFields = {
     responseTools,
     "of types `function`, `custom`, `namespace` and `mcp` (configured servers); others are skipped with a warning",
   ),
-  tool_choice: {
-    ...toolChoiceField,
-    about: "`auto`, `none`, `required`, a function or custom tool, `allowed_tools`; default `auto`",
-  },
+  tool_choice: responseToolChoice,
   parallel_tool_calls: parallelField,
   max_tool_calls: optional(integer(1), "of tools that this server runs"),
   max_output_tokens: optional(

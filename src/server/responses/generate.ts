@@ -57,7 +57,7 @@ export async function generateResponse(
     maxTokens: request.maxOutputTokens ?? target.maxTokens,
     topLogprobs: request.topLogprobs,
     templateVariables,
-    guidance: request.guidance,
+    guidance: { ...request.guidance, allowed: plan.toolChoice.allowed },
     signal,
     owner,
     cacheSalt: request.cacheSalt,

@@ -40,6 +40,8 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
   const { format, verbosity = null } = given.text ?? {};
   if (verbosity !== null && verbosity !== "medium")
     warn("text.verbosity", "has no effect: the model was not trained on it");
+  // The names of its tools are those of the plan.
+  const { allowed: _, ...choice } = toolChoice;
   const limit = given.max_output_tokens ?? given.n_predict ?? -1;
   return {
     model: given.model ?? null,
@@ -55,7 +57,7 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
     /** Null: not given. An empty list is given. */
     tools: given.tools ?? null,
     toolChoice,
-    guidance: guidanceOf(toolChoice, {
+    guidance: guidanceOf(choice, {
       document: documentOf(given, { document: format?.document, field: "text.format" }),
       parallel: given.parallel_tool_calls,
       closeAtLimit: false,

@@ -175,7 +175,7 @@ export class ResponseService {
     const held = isHeld ? this.#heldCalls(request, abort) : null;
     const sources = { provider: context.target.tools, requested };
     const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
-    checkToolChoice(request.toolChoice, definitionsOf(plan.mode));
+    checkToolChoice(plan.toolChoice, definitionsOf(plan.mode));
     const approved = history.input.some(isConsent)
       ? this.#asked.approved(history.items, history.input, plan, {
           timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,

@@ -4,16 +4,19 @@ import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
+import type { ToolChoice } from "../body/tools.ts";
 import type { ToolNames } from "./messages.ts";
 import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-servers.ts";
 import type { ResponsesRequest } from "./request.ts";
+import { chosenNames } from "./tool-choice.ts";
 import { flatName } from "./tools.ts";
-import type { CallPresentation } from "./writer.ts";
-import type { McpListToolsItem } from "./types.ts";
+import type { CallPresentation, McpListToolsItem } from "./types.ts";
 import type { ToolMode } from "../answer/target.ts";
 
 export interface ToolPlan {
   mode: ToolMode;
+  /** By the names of `offered`. */
+  toolChoice: ToolChoice;
   /** The tools in the prompt. */
   offered: ToolDefinition[];
   names: ToolNames;
@@ -66,7 +69,9 @@ export function planTools(
   if (request.tools !== null) refuseTwins(entries);
   const byName = new Map(entries.map((entry) => [entry.definition.name, entry]));
   const isOff = request.toolChoice.mode === "none";
+  const servers = mcpToolsOf(request).map(({ server }) => server);
   return {
+    toolChoice: chosenNames(request.toolChoice, entries, servers),
     mode: isOff ? { kind: "none" } : modeOf([...byName.values()], request.maxToolCalls),
     offered: isOff ? [] : [...byName.values()].map(({ definition }) => definition),
     names: namesOf([...byName.values()]),

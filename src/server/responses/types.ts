@@ -1,4 +1,4 @@
-/** Items, response objects and requests of the Responses API. Type-only. */
+/** Items, response objects and events of the Responses API, and what a call is to its client. Type-only. */
 
 import type { JsonObject } from "../body/field.ts";
 import type { WireContentToken } from "../answer/logprobs.ts";
@@ -161,3 +161,8 @@ export interface WireEvent {
 
 /** An event without the number that its stream gives it. */
 export type UnnumberedEvent = { type: string; [key: string]: unknown };
+
+/** Who runs a call, and its name for the client. */
+export type CallPresentation =
+  | { kind: "function" | "custom"; name: string; namespace?: string | undefined }
+  | { kind: "mcp"; server: string; name: string; needsApproval: boolean };

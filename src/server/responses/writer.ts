@@ -15,6 +15,7 @@ import {
 import { TextEvents, type TextKind } from "./events/text.ts";
 import { newId, RoundIds } from "../answer/ids.ts";
 import type {
+  CallPresentation,
   McpListToolsItem,
   OutputItem,
   ResponseObject,
@@ -23,11 +24,6 @@ import type {
   WireEvent,
 } from "./types.ts";
 import { wireResponseUsage } from "./request.ts";
-
-/** Who runs a call, and its name for the client. */
-export type CallPresentation =
-  | { kind: "function" | "custom"; name: string; namespace?: string | undefined }
-  | { kind: "mcp"; server: string; name: string; needsApproval: boolean };
 
 export interface WriterOptions {
   response: ResponseObject;
