@@ -1,5 +1,7 @@
 /** JSON that models, tools and clients write: it may be none. */
 
+import { randomUUID } from "node:crypto";
+
 /** @returns undefined where the text is no JSON */
 export function parseJson(text: string): unknown {
   try {
@@ -9,6 +11,12 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Before a number that is kept as a string for a while. Nobody can write it. */
+const mark = randomUUID();
+const numberText = "(-?\\d[\\d.eE+-]*)";
+const markedNumber = new RegExp(`^${mark}${numberText}$`, "u");
+const markedNumbers = new RegExp(`"${mark}${numberText}"`, "gu");
+
 /** A number as its JSON text has it, where a number of JavaScript's is written otherwise: `1.0`, or with many digits. */
 export class NumberText {
   readonly text: string;
@@ -16,6 +24,16 @@ export class NumberText {
   constructor(text: string) {
     this.text = text;
   }
+
+  /** For `exactJson`. */
+  toJSON(): string {
+    return mark + this.text;
+  }
+}
+
+/** As JSON.stringify, with each `NumberText` as it is written. */
+export function exactJson(value: object): string {
+  return JSON.stringify(value).replaceAll(markedNumbers, "$1");
 }
 
 export function isJsonObject(value: unknown): value is { [key: string]: unknown } {
@@ -24,9 +42,6 @@ export function isJsonObject(value: unknown): value is { [key: string]: unknown 
 }
 
 const stringsAndNumbers = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/gu;
-/** Before a number that is kept as a string for a while. */
-const mark = "\0number ";
-const markedNumber = new RegExp(`^${mark}(-?\\d[\\d.eE+-]*)$`, "u");
 
 /** As `parseJson`, with what numbers of JavaScript's would lose. @returns with `NumberText` in it, for such numbers only */
 export function parseExactJson(text: string): unknown {

@@ -59,6 +59,18 @@ test("an answer in thinking, text and tool_use blocks", async () => {
   });
 });
 
+test.each([
+  '{"id":1234567890123456789,"near":1.0,"far":1e400}',
+  '{"text":"1234567890123456789","mark":"\\u0000number 1.0"}',
+])("the digits of an input are those that were written: %s", async (written) => {
+  const world = createWorld();
+  const exact = { ...call, arguments: written };
+  world.chat.script = [...callEvents(exact), finish("tool_calls", [exact])];
+  const response = await post(world, { ...hello, tools });
+  expect(response.headers["content-type"]).toContain("application/json");
+  expect(response.body).toContain(`"input":${written}`);
+});
+
 test("blocks stand in the order in which they were written, a cut call last", async () => {
   const world = createWorld();
   world.chat.script = [

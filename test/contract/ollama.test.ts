@@ -109,6 +109,16 @@ test.each([
   });
 });
 
+test.each([true, false])("numbers of arguments keep their digits, streamed: %s", async (stream) => {
+  const world = createWorld();
+  const written = '{"id":1234567890123456789,"near":1.0,"text":"1234567890123456789"}';
+  const exact = { ...call, arguments: written };
+  world.chat.script = [...callEvents(exact), finish("tool_calls", [exact])];
+  const { body, headers } = await post(world, "/api/chat", { ...hello, tools, stream });
+  expect(body).toContain(`"arguments":${written}`);
+  expect(headers["content-type"]).toContain("json");
+});
+
 test("a raw prompt has no place for a system message", async () => {
   const body = { model: "tiny", prompt: "Hi", raw: true, system: "Be short." };
   const response = await post(createWorld(), "/api/generate", body);

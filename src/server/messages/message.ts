@@ -1,6 +1,6 @@
 /** An answer as the body of an Anthropic message that is not streamed. */
 
-import { isJsonObject, parseJson } from "../../json.ts";
+import { isJsonObject, parseExactJson } from "../../json.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -181,6 +181,6 @@ export function messageUsage(usage: EngineUsage): MessageUsage {
 
 /** Input is an object on this wire: what a model wrote otherwise is kept as text in one. */
 function inputOf(text: ToolCall["arguments"]): object {
-  const value = parseJson(text.trim() === "" ? "{}" : text);
+  const value = parseExactJson(text.trim() === "" ? "{}" : text);
   return isJsonObject(value) ? value : { arguments: text };
 }

@@ -5,6 +5,7 @@ import type { RouteOptions } from "fastify";
 import type { RouteContext } from "../context.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
+import { exactJson } from "../../json.ts";
 import { MessageStream } from "./message-stream.ts";
 import { collectMessage } from "./message.ts";
 import { finishInTurns } from "../../parts.ts";
@@ -40,7 +41,10 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       const events = pulled<RunEvent, void>((sink) =>
         runRequest({ ...conversation, signal }, mode, { ...run, preparation, startedAt }, sink),
       );
-      if (!body.stream) return await collectMessage(identity, events);
+      if (!body.stream) {
+        const message = await collectMessage(identity, events);
+        return reply.type("application/json; charset=utf-8").send(exactJson(message));
+      }
       const tools = [...definitionsOf(mode)];
       const inputTokens = await countedTokens(target.chat, { ...conversation, tools });
       const messageStream = new MessageStream(identity, request.id, inputTokens);

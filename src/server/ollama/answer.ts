@@ -1,6 +1,6 @@
 /** An answer in Ollama's two formats: JSON objects, one per line while it is streamed. */
 
-import { isJsonObject, parseJson } from "../../json.ts";
+import { exactJson, isJsonObject, parseExactJson } from "../../json.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ContentToken, ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -96,10 +96,10 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     this.#collector.add(event);
   }
 
-  /** Once all events were added. */
-  whole(): Line {
+  /** The body, once all events were added. */
+  whole(): string {
     const { content, reasoning, calls, logprobs } = this.#collector.answer();
-    return this.#end({ content, thinking: reasoning, calls, logprobs });
+    return exactJson(this.#end({ content, thinking: reasoning, calls, logprobs }));
   }
 
   /** Of a request that only asks for the model to be loaded, or to leave. */
@@ -108,7 +108,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
   }
 
   #part(part: Part): SseMessage {
-    return jsonMessage({ ...this.#said(part), done: false });
+    return { data: exactJson({ ...this.#said(part), done: false }) };
   }
 
   #said(part: Part): Line {
@@ -174,7 +174,7 @@ function wireCall({ id, name, arguments: text }: ToolCall, index: number): objec
 
 /** Ollama's clients take an object. Text that is none, of a call that no mask held, comes as it is under `text`. */
 function argumentsOf(text: string): object {
-  const value = parseJson(text.trim() === "" ? "{}" : text);
+  const value = parseExactJson(text.trim() === "" ? "{}" : text);
   return isJsonObject(value) ? value : { text };
 }
 

@@ -173,5 +173,5 @@ async function respond(
     return reply;
   }
   await run(signal, preparation, async (event) => answer.add(event));
-  return answer.whole();
+  return reply.type("application/json; charset=utf-8").send(answer.whole());
 }
