@@ -10,7 +10,7 @@ import { integer, oneOf, text } from "../body/values.ts";
 const maxInputs = 2048;
 
 const inputs = promptInputs(maxInputs, 1);
-const inputsSay = `a text, tokens, or a list of up to ${maxInputs} of either, each of at most ${largestInput} tokens, or fewer if the model was trained for fewer`;
+const inputsSay = `a text, tokens, or a list of up to ${maxInputs} of either, each of at most ${largestInput.ofReaders} tokens (${largestInput.ofWriters} where the model writes text, too), or fewer if the model was trained for fewer`;
 const model = optional(
   text({ remedy: "Send a model's name or leave it out" }),
   "one embedding model is loaded and answers to every name; an unknown one is logged",

@@ -173,7 +173,7 @@ export function embedFields(dimensions?: number) {
     ),
     truncate: optional(
       boolean,
-      `a text of more than ${largestInput} tokens, or more than the model was trained for, is cut at its end; \`false\`: it is an error`,
+      `a text of more than ${largestInput.ofReaders} tokens (${largestInput.ofWriters} where the model writes text, too), or more than the model was trained for, is cut at its end; \`false\`: it is an error`,
       true,
     ),
     options: ignored("has no effect", anything),
