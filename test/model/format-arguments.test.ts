@@ -27,29 +27,32 @@ interface Reading {
   isTaken?: boolean;
   /** Arguments are written as one JSON object where the closing marker repeats a parameter's name. */
   hasFreeNames?: boolean;
+  /** What the model makes of a call. Default: itself. */
+  written?: (call: string) => string;
 }
 
 /** @returns what the parser reads where the grammar lets all of a call through, else null */
 async function readerOf(format: ToolCallFormat, reading: Reading) {
-  const { parameters, isTaken = true, hasFreeNames = false } = reading;
+  const { parameters, isTaken = true, hasFreeNames = false, written = String } = reading;
   const { syntax } = format;
   const constraints = await makeConstraints({
     syntax,
     markers: null,
     controls: [],
     tools: [{ name: "pick", parameters }],
-    guidance: { toolChoice: "required", parallel: false, closeAtLimit: false },
+    guidance: { toolChoice: "auto", parallel: false, closeAtLimit: false },
   });
   for (const part of constraints.parts()) part.isEnforced = isTaken;
   const grammar = await engine.compileGrammar(constraints.round(0, "no")!);
   const { argumentStyle: style } = syntax;
   const isJson = hasFreeNames && style.style === "parameters" && style.end.close.includes("$key");
   return async (args: Arguments): Promise<unknown> => {
-    const written = writeCalls(syntax, [["pick", isJson ? writeJson(args, ", ", ": ") : args]]);
-    if (!grammar.check(await engine.tokenize(written)).complete) return null;
+    const own = isJson ? writeJson(args, ", ", ": ") : args;
+    const call = written(writeCalls(syntax, [["pick", own]]));
+    if (!grammar.check(await engine.tokenize(call)).complete) return null;
     const offered = new Map([["pick", parameters]]);
     const parser = new OutputParser({ format: guidedFormat(format), offered, reasoning: "no" });
-    parser.push(written);
+    parser.push(call);
     parser.finish(true);
     return parser.calls.map((call) => JSON.parse(call.arguments) as unknown);
   };
@@ -202,12 +205,17 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     for (const args of wrong) expect(await read(args), JSON.stringify(args)).toBeNull();
   });
 
-  it("takes an opening of a parameter in a text for the text's", async () => {
-    const { argumentStyle: style } = format.syntax;
-    if (style.style !== "parameters") return;
-    const parameters = { type: "object", properties: { note: text, q: text } };
-    const read = await readerOf(format, { parameters });
-    const args = { note: `One\n${style.open}q${style.middle}2` };
-    expect(await read(args)).toEqual([args]);
-  });
+  it.each(["", "whose own opening was left out"])(
+    "takes an opening of a parameter in a text for the text's in a call %s",
+    async (leftOut) => {
+      const { argumentStyle: style, callOpen } = format.syntax;
+      if (style.style !== "parameters" || (leftOut !== "" && format.unmarked === null)) return;
+      const parameters = { type: "object", properties: { note: text, q: text } };
+      const written = (call: string): string =>
+        leftOut === "" ? call : call.slice(callOpen.length).trimStart();
+      const read = await readerOf(format, { parameters, written });
+      const args = { note: `One\n${style.open}q${style.middle}2` };
+      expect(await read(args)).toEqual([args]);
+    },
+  );
 });

@@ -6,7 +6,7 @@ import type { ReasoningMarkers } from "../template/normalize.ts";
 import type { ChatModel } from "../types.ts";
 import { type ParameterMarkers, callEnds, parameterReaders, parameterStyle } from "./parameters.ts";
 import { jsonObject } from "./readers/forms.ts";
-import type { MakeReader } from "./readers/reader.ts";
+import type { MakeReader, UnmarkedCalls } from "./readers/reader.ts";
 
 /** Messages that say whom they are for: `open`, the name, `close`, and then the text. */
 export interface Recipients {
@@ -42,8 +42,7 @@ export interface ToolCallFormat {
   readonly reader: MakeReader;
   /** The same where a grammar held the model to closing what it opened. */
   readonly guidedReader: MakeReader;
-  /** Opens a call where the model left `callOpen` out. Its reader reads the opening too, and accepts only offered names. */
-  readonly unmarked: { readonly open: string; readonly reader: MakeReader } | null;
+  readonly unmarked: UnmarkedCalls | null;
   /**
    * Calls without markers, at the start of a line or in a ```json block, by their first character. They are
    * calls if they name offered tools.
@@ -148,7 +147,12 @@ export function defineFormat(entry: FormatEntry): ToolCallFormat {
 
 /** For the text of a round that had the format's grammar. */
 export function guidedFormat(format: ToolCallFormat): ToolCallFormat {
-  return { ...format, reader: format.guidedReader };
+  const { guidedReader: reader, unmarked } = format;
+  return {
+    ...format,
+    reader,
+    unmarked: unmarked && { ...unmarked, reader: unmarked.guidedReader },
+  };
 }
 
 const listOpening = /\[\s*$/u;

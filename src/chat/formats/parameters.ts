@@ -9,7 +9,7 @@ import type {
 import { byFirstCharacter, jsonObject } from "./readers/forms.ts";
 import type { ParameterCalls } from "./readers/parameter-markers.ts";
 import { ParameterReader } from "./readers/parameter-reader.ts";
-import type { MakeReader } from "./readers/reader.ts";
+import type { MakeReader, UnmarkedCalls } from "./readers/reader.ts";
 
 export interface ParameterMarkers {
   key: readonly [open: string, close: string];
@@ -82,24 +82,25 @@ function middleOfOthers(
 export function parameterReaders(
   markers: ParameterMarkers,
   syntax: CallSyntax,
-): {
-  reader: MakeReader;
-  guidedReader: MakeReader;
-  unmarked: { open: string; reader: MakeReader } | null;
-} {
+): { reader: MakeReader; guidedReader: MakeReader; unmarked: UnmarkedCalls | null } {
   const calls = parameterCalls(markers, syntax);
+  // The end of a call or a next key in a value is the value's text.
+  const guided: ParameterCalls = { ...calls, implicitEnds: [], valuesClose: true };
   const parameters =
     (options: ParameterCalls): MakeReader =>
     (sink, offered) =>
       new ParameterReader(sink, options, offered);
-  const unmarked = parameters({ ...calls, offeredOnly: true });
   const read = (own: ParameterCalls): MakeReader =>
     byFirstCharacter({ "{": jsonObject }, { other: parameters(own) });
+  const unmarked = {
+    open: calls.nameOpen,
+    reader: parameters({ ...calls, offeredOnly: true }),
+    guidedReader: parameters({ ...guided, offeredOnly: true }),
+  };
   return {
     reader: read(calls),
-    // The end of a call or a next key in a value is the value's text.
-    guidedReader: read({ ...calls, implicitEnds: [], valuesClose: true }),
-    unmarked: calls.nameOpen === "" ? null : { open: calls.nameOpen, reader: unmarked },
+    guidedReader: read(guided),
+    unmarked: calls.nameOpen === "" ? null : unmarked,
   };
 }
 

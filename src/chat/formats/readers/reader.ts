@@ -34,3 +34,12 @@ export interface CallReader {
 
 /** @param offered null: a marker told that a call is meant; any name will do */
 export type MakeReader = (sink: CallSink, offered: OfferedTools | null) => CallReader;
+
+/** Calls whose own opening the model left out. */
+export interface UnmarkedCalls {
+  /** Begins them; the readers read it, too, and accept only offered names. */
+  readonly open: string;
+  readonly reader: MakeReader;
+  /** Where a grammar held the model to closing what it opened. */
+  readonly guidedReader: MakeReader;
+}
