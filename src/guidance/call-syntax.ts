@@ -83,6 +83,8 @@ export const anyBlanks = "[ \\n\\r\\t]{0,16}";
 /** `key=value` pairs, values as Python literals: `True`, `None`, quoted strings, lists, dicts. */
 export interface PythonArguments {
   readonly style: "python";
+  /** `json`: `true`, `false` and `null` are written so. */
+  readonly words?: "json";
 }
 
 /**

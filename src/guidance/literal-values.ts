@@ -1,6 +1,6 @@
 /** Values as Python literals, or as objects with bare keys and marked strings. */
 
-import type { BareKeyArguments } from "./call-syntax.ts";
+import type { BareKeyArguments, PythonArguments } from "./call-syntax.ts";
 import {
   type Markup,
   type Rules,
@@ -17,7 +17,7 @@ import { isJsonObject } from "../json.ts";
 import { type FreeName, bareName, freeProperties, nameTerminal } from "./free-properties.ts";
 import type { JsonObject } from "./schema/types.ts";
 
-type Style = "python" | BareKeyArguments;
+type Style = PythonArguments | BareKeyArguments;
 
 const separators = { itemSeparator: ", ", keySeparator: ": " };
 
@@ -118,7 +118,7 @@ export class LiteralWriter {
   }
 
   #object(object: JsonObject): string {
-    const isPython = this.#style === "python";
+    const isPython = this.#style.style === "python";
     const keys = isPython ? pythonKeys : bareKeys;
     return `"{" ${this.#properties(object, keys, literal(isPython ? ", " : ","))} "}"`;
   }
@@ -167,17 +167,18 @@ export class LiteralWriter {
   }
 
   #constant(value: unknown): string {
+    const style = this.#style;
     if (typeof value === "string")
-      return this.#style === "python"
+      return style.style === "python"
         ? `(${literal(JSON.stringify(value))} | ${literal(`'${quoted(value)}'`)})`
-        : this.#markup.sequence(this.#style.stringMark + value + this.#style.stringMark);
-    if (this.#style !== "python" || typeof value === "number")
-      return literal(JSON.stringify(value));
+        : this.#markup.sequence(style.stringMark + value + style.stringMark);
+    const isPython = style.style === "python" && style.words !== "json";
+    if (!isPython || typeof value === "number") return literal(JSON.stringify(value));
     return literal(value === null ? "None" : value === true ? "True" : "False");
   }
 
   #string(schema: JsonObject): string {
-    if (this.#style === "python") {
+    if (this.#style.style === "python") {
       const json = jsonValue(schema, separators);
       const isCounted = !["pattern", "format", "allOf"].some((keyword) => keyword in schema);
       return isCounted ? `(${json} | ${quotedString(schema)})` : json;
@@ -191,7 +192,7 @@ export class LiteralWriter {
   }
 
   #array(schema: JsonObject): string {
-    const separator = literal(this.#style === "python" ? ", " : ",");
+    const separator = literal(this.#style.style === "python" ? ", " : ",");
     const { items } = schema;
     const min = Number(schema["minItems"] ?? 0);
     const prefix = ((schema["prefixItems"] ?? []) as JsonObject[]).map(

@@ -234,7 +234,7 @@ function argumentRules(style: OtherStyle, schema: JsonObject, name: string, mark
     case "json":
       return { expression: jsonValue(schema, escapedSeparators(style)), rules: "" };
     case "python":
-      return new LiteralWriter("python", schema, name, markup).keywordArguments();
+      return new LiteralWriter(style, schema, name, markup).keywordArguments();
     case "bare-keys":
       return new LiteralWriter(style, schema, name, markup).object();
   }

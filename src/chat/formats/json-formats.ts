@@ -140,7 +140,7 @@ export const jsonFormats: readonly FormatEntry[] = [
     marks: ["<|python_tag|>", ""],
     reader: byFirstCharacter(
       { "{": jsonObject, "[": jsonList },
-      { other: literals(pythonCalls({ isList: false, nameClose: ".call" })) },
+      { other: literals(pythonCalls({ several: null, nameClose: ".call" })) },
     ),
     bareCalls: bareCalls(),
     bareSeparator: ";",

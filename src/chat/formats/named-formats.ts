@@ -32,7 +32,7 @@ function gemma(
       nameOpen: "call:",
       nameClose: "",
       open: "{",
-      isList: false,
+      several: null,
       stringMarks: [stringMark],
       escapes: false,
       assigns: ":",
@@ -146,6 +146,18 @@ export const namedFormats: readonly FormatEntry[] = [
     body: "$name($arguments",
     arguments: { style: "python" },
     reader: byFirstCharacter({ "{": jsonList }, { other: literals(pythonCalls()) }),
+  },
+  // Olmo 3: Python calls, one a line, with values as in JSON.
+  {
+    name: "olmo-3",
+    template: [["<function_calls>", "<functions>"]],
+    section: ["<function_calls>", "</function_calls>"],
+    call: ["", ")"],
+    separator: "\n",
+    body: "$name($arguments",
+    arguments: { style: "python", words: "json" },
+    marks: ["<function_calls>", "</function_calls>"],
+    reader: literals(pythonCalls({ several: "lines" })),
   },
   // Solar Open: messages with a header each, and calls with ids.
   {

@@ -41,10 +41,12 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
         })
         .join("");
     }
-    case "python":
+    case "python": {
+      const values = style.words === "json" ? { ...python, words: {} } : python;
       return Object.entries(args)
-        .map(([key, value]) => `${key}=${writeValue(value, python)}`)
+        .map(([key, value]) => `${key}=${writeValue(value, values)}`)
         .join(", ");
+    }
     case "bare-keys": {
       const { stringMark: mark } = style;
       const string = (text: string): string => mark + text + mark;

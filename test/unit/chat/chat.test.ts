@@ -331,6 +331,24 @@ describe("Chat", () => {
     ]);
   });
 
+  it("is Olmo 3's where the template writes calls as that model does", async () => {
+    const template = `{% if tools %}<functions>{{ tools | tojson }}</functions>{% endif %}{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}{% if message.tool_calls %}<function_calls>{% for call in message.tool_calls %}{{ call.function.name }}({% for key, value in call.function.arguments.items() %}{{ key }}={{ value | tojson }}{% endfor %}){% if not loop.last %}
+{% endif %}{% endfor %}</function_calls>{% endif %}<|im_end|>
+{% endfor %}<|im_start|>assistant
+`;
+    const round = '<function_calls>get_weather(city="Rome")\nget_weather()</function_calls>';
+    const { chat } = setUp([round, "Sunny."], { template });
+    const { content, events } = await run(chat, request(), [["sunny", "rain"]]);
+    expect(chat.toolFormat).toBe("olmo-3");
+    expect(content).toBe("Sunny.");
+    const ended = events.flatMap((event) => (event.type === "call-end" ? [event.call] : []));
+    expect(ended.map(({ name, arguments: args }) => [name, args])).toEqual([
+      ["get_weather", '{"city":"Rome"}'],
+      ["get_weather", "{}"],
+    ]);
+  });
+
   it("takes the format that is asked for, and no other name", () => {
     const { engine } = setUp([]);
     expect(new Chat(engine).toolFormat).toBe("qwen");

@@ -31,13 +31,16 @@ export function literals(calls: LiteralCalls): MakeReader {
   return (sink) => new LiteralReader(sink, calls);
 }
 
-/** Python: `name(key='value')`, maybe in a list; `nameClose` stands between the name and the arguments. */
-export function pythonCalls({ isList = true, nameClose = "" } = {}): LiteralCalls {
+/** Python: `name(key='value')`, maybe several; `nameClose` stands between the name and the arguments. */
+export function pythonCalls({
+  several = "list",
+  nameClose = "",
+}: Partial<Pick<LiteralCalls, "several" | "nameClose">> = {}): LiteralCalls {
   return {
     nameOpen: "",
     nameClose,
     open: "(",
-    isList,
+    several,
     stringMarks: ["'", '"'],
     escapes: true,
     assigns: "=",

@@ -12,8 +12,8 @@ export interface LiteralCalls extends LiteralSyntax {
   nameClose: string;
   /** Opens the arguments. */
   open: "(" | "{";
-  /** The calls may stand in brackets, separated by commas. */
-  isList: boolean;
+  /** There may be several: in brackets and separated by commas, or one behind the other on lines. */
+  several: "list" | "lines" | null;
 }
 
 const MAX_NAME = 256;
@@ -68,20 +68,25 @@ export class LiteralReader implements CallReader {
     this.#sink.end();
     this.#arguments = null;
     this.#name = "";
-    this.#state = this.#inList ? "between" : "done";
+    this.#state = this.#inList || this.#calls.several === "lines" ? "between" : "done";
   }
 
   #feedBetween(character: string): boolean {
     if (isBlank(character)) return true;
+    if (!this.#inList) {
+      this.#state = "undecided";
+      this.#feedName(character);
+      return true;
+    }
     if (character === ",") this.#state = "undecided";
     else this.#state = "done";
     return character === "," || character === "]";
   }
 
   #feedName(character: string): void {
-    const { isList, open, nameOpen, nameClose } = this.#calls;
+    const { several, open, nameOpen, nameClose } = this.#calls;
     if (this.#name === "" && isBlank(character)) return;
-    if (this.#name === "" && isList && !this.#inList && character === "[") {
+    if (this.#name === "" && several === "list" && !this.#inList && character === "[") {
       this.#inList = true;
       return;
     }
