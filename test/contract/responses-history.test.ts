@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Tool } from "../../src/tools/types.ts";
 import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
 import { usage } from "./fake-figures.ts";
-import { createResponsesWorld, type Json, type ResponsesWorld } from "./responses-world.ts";
+import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 
 const tools = [{ type: "function", name: "read_file_chunk" }];
 const user = { type: "message", role: "user", content: "please summarize RAG.md" };
@@ -391,43 +391,4 @@ test("input_tokens counts what create would read", async () => {
     tools,
   });
   expect(reply.body).toEqual({ object: "response.input_tokens", input_tokens: 21 });
-});
-
-describe("what does not fit", () => {
-  const told = {
-    code: "context_length_exceeded",
-    message: expect.stringMatching(/^Too long/),
-  };
-
-  beforeEach(async () => {
-    const { FermataError } = await import("../../src/errors.ts");
-    const tooLong = new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
-    world.chat.script = [{ fail: tooLong }];
-  });
-
-  test("is a 400 that names the input", async () => {
-    const { status, body } = await world.create({ input: "Hi" });
-    expect(status).toBe(400);
-    expect(body.error).toMatchObject({ ...told, param: "input" });
-  });
-
-  test("is told by the events of a stream: codex compacts its history on the last one alone", async () => {
-    const events = await world.streamed({ input: "Hi" });
-    expect(events).toMatchObject([
-      { type: "response.created" },
-      { type: "response.in_progress" },
-      { type: "error", ...told, param: "input", error: { type: "invalid_request_error", ...told } },
-      { type: "response.failed", response: { status: "failed", error: told, output: [] } },
-    ]);
-    expect(events.map(({ sequence_number: number }) => number)).toEqual([0, 1, 2, 3]);
-    const { id } = events[0]!["response"] as Json;
-    const { body } = await world.call("GET", `/v1/responses/${id}`);
-    expect(body).toMatchObject({ status: "failed", error: told });
-  });
-
-  test("after the first words of a stream, its last event says so", async () => {
-    world.chat.script = [{ type: "content", text: "Hel" }, ...world.chat.script];
-    const events = await world.streamed({ input: "Hi" });
-    expect(events.at(-1)).toMatchObject({ type: "response.failed", response: { error: told } });
-  });
 });

@@ -20,8 +20,8 @@ afterAll(async () => {
   await batching.close();
 });
 
-async function post<T>(path: string, body: object): Promise<T> {
-  const response = await fetch(`${server.url}${path}`, {
+async function post<T>(path: string, body: object, on = server): Promise<T> {
+  const response = await fetch(`${on.url}${path}`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
@@ -333,4 +333,16 @@ describe("vLLM's fields", () => {
     expect(ids).toHaveLength(12);
     expect(ids.filter((id) => !allowed.includes(id))).toEqual([]);
   });
+});
+
+test("a text ends before a line that is indented too little, and what it leaves in the cache is used", async () => {
+  const prompt = "Write three lines of code, one below the other.";
+  const body = { prompt, guided_regex: "one\\n  two\\nthree{200}", n_indent: 2, n_predict: 300 };
+  const first = await post<Record<string, unknown>>("/completion", body, batching);
+  expect(first).toMatchObject({ content: "one\n  two\n", stop_type: "limit" });
+  expect(first["tokens_predicted"]).toBeLessThan(20);
+  const { running } = await batching.settledStats();
+  expect(running).toBe(0);
+  const again = await post<{ timings: { cache_n: number } }>("/completion", body, batching);
+  expect(again.timings.cache_n).toBeGreaterThan(5);
 });
