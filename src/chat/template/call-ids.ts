@@ -1,4 +1,4 @@
-/** The ids of calls, as a template is given them. */
+/** The ids of calls, for a template that wants others than ours. */
 
 import { createHash } from "node:crypto";
 import type { CallPart, CallSyntax } from "../../guidance/call-syntax.ts";

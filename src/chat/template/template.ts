@@ -207,7 +207,8 @@ export class ChatTemplate {
   ): Parts<TemplateMessage[]> {
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
-    const ids = new CallIds(this.#shape, this.#syntax);
+    const { wantsShortIds, showsIdsAsNames } = this.#shape;
+    const ids = wantsShortIds || showsIdsAsNames ? new CallIds(this.#shape, this.#syntax) : null;
     const written: TemplateMessage[] = [];
     for (const message of messages) {
       written.push(
@@ -224,7 +225,7 @@ export class ChatTemplate {
     return joinUsers(this.#shape.hasSystemRole ? joined : mergeSystem(joined), this.#shape);
   }
 
-  #toTemplateMessage(message: ChatMessage, guard: string, ids: CallIds): TemplateMessage {
+  #toTemplateMessage(message: ChatMessage, guard: string, ids: CallIds | null): TemplateMessage {
     const content = this.#guard.whole(message.content, guard);
     switch (message.role) {
       case "system":
@@ -236,7 +237,10 @@ export class ChatTemplate {
           content: this.#takesResultsAsValues
             ? this.#toTemplateResult(message.content, guard)
             : content,
-          tool_call_id: this.#guard.inner(ids.ofResult(message.toolCallId), guard),
+          tool_call_id: this.#guard.inner(
+            ids?.ofResult(message.toolCallId) ?? message.toolCallId,
+            guard,
+          ),
           ...(message.name === undefined ? {} : { name: this.#guard.inner(message.name, guard) }),
         };
       case "assistant":
@@ -260,8 +264,12 @@ export class ChatTemplate {
     return value === undefined ? this.#guard.whole(content, guard) : this.#guard.json(value, guard);
   }
 
-  #toTemplateSentinel(message: SentinelMessage, marks: Marks, ids: CallIds): TemplateMessage {
-    for (const call of message.standsFor.toolCalls ?? []) ids.ofCall(call);
+  #toTemplateSentinel(
+    message: SentinelMessage,
+    marks: Marks,
+    ids: CallIds | null,
+  ): TemplateMessage {
+    for (const call of message.standsFor.toolCalls ?? []) ids?.ofCall(call);
     return this.#toTemplateAssistant(
       marks.content,
       message.withReasoning ? marks.reasoning : "",
@@ -291,10 +299,10 @@ export class ChatTemplate {
   #toTemplateCall(
     call: { id: string; name: string; arguments: string },
     guard: string,
-    ids: CallIds,
+    ids: CallIds | null,
   ): Record<string, unknown> {
     return {
-      id: this.#guard.inner(ids.ofCall(call), guard),
+      id: this.#guard.inner(ids?.ofCall(call) ?? call.id, guard),
       type: "function",
       function: {
         name: this.#guard.inner(call.name, guard),

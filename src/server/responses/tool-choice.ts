@@ -47,18 +47,16 @@ interface OfferedTool {
 }
 
 /**
- * The choice by the model's names. For what is not offered it has a name that no tool has: `checkToolChoice` refuses it.
+ * What is chosen, by the model's names. What is not offered has a name that no tool has: `checkToolChoice` refuses it.
  * @param servers of which tools are offered, or would be if they had any
  */
 export function chosenNames(
-  { allowed, ...choice }: ToolChoice<ToolReference>,
+  allowed: readonly ToolReference[],
   offered: readonly OfferedTool[],
   servers: readonly string[],
-): ToolChoice {
-  if (allowed === undefined) return choice;
+): string[] {
   const names = namesByReference(offered, servers);
-  const chosen = allowed.flatMap((tool) => names.get(keyOf(tool)) ?? [titleOf(tool)]);
-  return { ...choice, allowed: [...new Set(chosen)] };
+  return [...new Set(allowed.flatMap((tool) => names.get(keyOf(tool)) ?? [titleOf(tool)]))];
 }
 
 function namesByReference(

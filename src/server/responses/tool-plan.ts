@@ -70,8 +70,9 @@ export function planTools(
   const byName = new Map(entries.map((entry) => [entry.definition.name, entry]));
   const isOff = request.toolChoice.mode === "none";
   const servers = mcpToolsOf(request).map(({ server }) => server);
+  const { allowed, ...choice } = request.toolChoice;
   return {
-    toolChoice: chosenNames(request.toolChoice, entries, servers),
+    toolChoice: { ...choice, ...(allowed && { allowed: chosenNames(allowed, entries, servers) }) },
     mode: isOff ? { kind: "none" } : modeOf([...byName.values()], request.maxToolCalls),
     offered: isOff ? [] : [...byName.values()].map(({ definition }) => definition),
     names: namesOf([...byName.values()]),
