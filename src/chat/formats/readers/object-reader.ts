@@ -127,8 +127,10 @@ export class ObjectReader implements CallReader {
   #beginValue(character: string): undefined {
     this.#beginScan();
     const isArguments = this.#takesArguments();
-    if (isArguments && this.#offered !== null && character !== "{" && character !== '"')
+    if (isArguments && this.#offered !== null && character !== "{" && character !== '"') {
       this.#state = "refused";
+      return;
+    }
     this.#streaming = isArguments && character === "{" && this.#name !== null;
     if (this.#streaming) this.#start();
     this.#place = "in-value";
