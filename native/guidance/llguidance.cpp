@@ -154,9 +154,7 @@ class LarkMatcher final : public Matcher {
     // character, and several for what might have come instead. When there are too many, a new lexer
     // that only walks the text so far has few again. False: that was not the fault, or does not
     // help.
-    bool renew() {
-        return error().find("too many states") != std::string::npos && restart();
-    }
+    bool renew() { return error().find("too many states") != std::string::npos && restart(); }
     bool restart() {
         handle_ = pristine_->clone();
         return handle_ != nullptr &&

@@ -39,7 +39,8 @@ TEST(four_readers_that_stopped_cost_nobody_a_place) {
 }
 
 TEST(readers_that_stopped_give_up_their_cells_before_anybody_else) {
-    World world(unified(4, 400, 200), {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
+    World world(unified(4, 400, 200),
+                {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
     std::vector<SequenceId> unread;
     for (std::uint32_t i = 0; i < 2; ++i)
         unread.push_back(world.submit(
