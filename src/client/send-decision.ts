@@ -15,6 +15,7 @@ const longestWaitMs = 10_000;
 /**
  * Sends it again while the server cannot be reached or is not well. A decision that names its question answers no other one, so
  * that one that arrives twice does no harm; one that names none (null) is sent once.
+ * @returns `settled`: the call had its decision before one attempt; an earlier attempt's, or somebody else's
  * @param askingId of the question, as its `approval` detail has it
  * @param send rejects with an error that has the `status` of the answer, 0 for none, and its `code`
  * @throws what `send` rejected with at last, and the reason of `signal`
@@ -23,14 +24,14 @@ export async function sendDecision(
   askingId: string | null,
   send: () => Promise<void>,
   { signal, firstWaitMs = 500 }: Sending = {},
-): Promise<void> {
+): Promise<"sent" | "settled"> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await send();
+      await send();
+      return "sent";
     } catch (error) {
       const { status, code } = error as { status?: unknown; code?: unknown };
-      // The answer to an earlier attempt was lost.
-      if (attempt > 1 && code === "already_decided") return;
+      if (attempt > 1 && code === "already_decided") return "settled";
       if (!mayComeRight(status) || askingId === null || attempt === maxAttempts) throw error;
     }
     await pause(Math.min(longestWaitMs, firstWaitMs * 2 ** (attempt - 1)), signal);

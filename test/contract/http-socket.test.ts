@@ -212,7 +212,10 @@ describe("over a socket", () => {
     const socket = connect(Number(port), "127.0.0.1");
     let text = "";
     socket.on("data", (piece: Buffer) => (text += piece.toString()));
-    const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json";
+    // A proxy may pass on the one header without the other: it is a plain request.
+    const odd = "Upgrade: websocket";
+    const type = "Content-Type: application/json";
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n${odd}\r\n${type}`;
     socket.write(`${head}\r\nContent-Length: ${body.length}\r\n\r\n`);
     await asked;
     const closed = world.app.close();

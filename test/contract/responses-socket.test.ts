@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { WebSocket, type ClientOptions } from "ws";
+import { FermataError } from "../../src/errors.ts";
 import { callEvents, finish } from "./fake-services.ts";
 import { createResponsesWorld, type Json, type ResponsesWorld } from "./responses-world.ts";
 
@@ -123,6 +124,22 @@ test("what is not stored is remembered by its connection alone", async () => {
   expect((await client.until("error"))[0].error.code).toBe("previous_response_not_found");
   client.socket.close();
   other.socket.close();
+});
+
+test("a request that does not fit takes nothing from the one that it follows", async () => {
+  world.chat.script = [{ type: "content", text: "Hello." }, finish("stop")];
+  const client = await new Client().open();
+  client.send({ input: "Hi", store: false });
+  const { response } = (await client.until("response.completed")).at(-1)!;
+  const tooLong = new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+  const script = world.chat.script;
+  world.chat.script = [{ fail: tooLong }];
+  const next = { previous_response_id: response.id, store: false };
+  client.send({ ...next, input: "Much more" });
+  expect((await client.until("response.failed")).at(-1)!.response.error.code).toBe(tooLong.code);
+  world.chat.script = script;
+  client.send({ ...next, input: "More" });
+  await client.until("response.completed");
 });
 
 test("a stored response that follows one that is not can be followed everywhere", async () => {

@@ -37,6 +37,8 @@ test("a stream tells it in its events: codex compacts its history on the last on
   const { id } = events[0]!["response"] as Json;
   const { body } = await world.call("GET", `/v1/responses/${id}`);
   expect(body).toMatchObject({ status: "failed", error: told });
+  const { body: input } = await world.call("GET", `/v1/responses/${id}/input_items`);
+  expect(input.data).toEqual([]);
 });
 
 test("after the first words of a stream, its last event says so", async () => {

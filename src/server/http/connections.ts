@@ -1,5 +1,6 @@
 /** Connections of clients: what they wait for, and how they end when the server closes. */
 
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
@@ -18,13 +19,16 @@ export class Connections {
 
   constructor(app: FastifyInstance) {
     app.server.on("connection", (socket: Socket) => {
+      // One that is read anew is told of once more.
+      if (this.#waiting.has(socket)) return;
       this.#waiting.set(socket, null);
       socket.once("close", () => this.#waiting.delete(socket));
     });
-    app.addHook("onRequest", async ({ raw }, { raw: answer }) => {
-      const { socket } = raw;
-      // Those that become WebSockets are ended by what serves them.
-      if (isWebSocketUpgrade(raw)) this.#waiting.delete(socket);
+    // WebSockets are ended by what serves them.
+    app.server.on("upgrade", (request: IncomingMessage, socket: Socket) => {
+      if (isWebSocketUpgrade(request)) this.#waiting.delete(socket);
+    });
+    app.addHook("onRequest", async ({ raw: { socket } }, { raw: answer }) => {
       const waiting = this.#waiting.get(socket);
       if (waiting === undefined) return;
       this.#waiting.set(socket, (waiting ?? 0) + 1);

@@ -258,7 +258,8 @@ export class ResponseRun extends LiveRun<WireEvent> {
       previousResponseId: previous,
       conversationId: conversation?.id ?? null,
       body: this.#body,
-      input,
+      // What never fits is not stored.
+      input: this.#isRefused ? [] : input,
     });
   }
 

@@ -219,9 +219,11 @@ class ResponseSocket {
     if (started.kind === "resumed") return;
     const { run, items } = started;
     this.#run = run;
-    if (request.previousResponseId !== null) this.#recalled = null;
     for await (const event of run.read(-1)) await this.#send(event);
-    const { status, store, id, output } = run.response;
+    const { status, store, id, output, error } = run.response;
+    // A shorter request may follow one that did not fit.
+    const isTooLong = error?.code === "context_length_exceeded";
+    if (request.previousResponseId !== null && !isTooLong) this.#recalled = null;
     const isWhole = status === "completed" || status === "incomplete";
     if (isWhole && !store)
       this.#recalled = { id, items: [...items, ...(output as unknown as Item[])] };

@@ -104,8 +104,8 @@ export async function decide(
   answer: Decision,
 ): Promise<void> {
   const named = askingId === null ? answer : { ...answer, asking_id: askingId };
-  await guarded(sendDecision(askingId, () => decideApproval(callId, named)));
-  announce(said[answer.decision]);
+  const end = await guarded(sendDecision(askingId, () => decideApproval(callId, named)));
+  announce(end === "sent" ? said[answer.decision] : "It has a decision.");
 }
 
 export function newConversation(): void {
