@@ -57,6 +57,8 @@ const shapes = new Map<string, Shape>([
 ]);
 const identifiers = new Set(["$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"]);
 const references = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
+/** They count for names that no pattern beside them matches. */
+const restOfNames = ["additionalProperties", "unevaluatedProperties"];
 /** What fails inside of them makes valid. */
 const turning = new Set([
   "contains",
@@ -95,8 +97,11 @@ export function checkablePart(document: SchemaDocument): Checkable {
         const target = targetOf(document, keyword, item, base);
         if (target === null) leave("leads to nothing that is known");
         else kept.push(["$ref", target]);
-      } else if (shapes.get(keyword)?.(item) === false) leave("has a value that it cannot have");
-      else if (plainKeywords.has(keyword)) kept.push([keyword, item]);
+      } else if (shapes.get(keyword)?.(item) === false) {
+        leave("has a value that it cannot have");
+        if (restOfNames.some((rest) => keyword === "patternProperties" && rest in value))
+          isTurned = true;
+      } else if (plainKeywords.has(keyword)) kept.push([keyword, item]);
       else if (namedSchemas.has(keyword) && isJsonObject(item)) {
         // ajv passes over this name.
         if (Object.hasOwn(item, "__proto__")) leave('names "__proto__"');

@@ -34,10 +34,15 @@ export function freeProperties(object: JsonObject): FreeProperty[] {
   });
 }
 
-/** @param writable the names that the form can hold, as a regular expression */
-export function nameTerminal({ pattern, excluded }: FreeName, writable: string): string {
-  const terminals = [writable, ...(pattern === null ? [] : [pattern])].map(regexTerminal);
-  return [...terminals, ...excluded.map((each) => `~${regexTerminal(`(?:${each})`)}`)].join(" & ");
+/**
+ * @param writable the names that the form can hold, as a regular expression
+ * @param open what stands before a name, as one. The mask engine does not go back: a name that is listed is one lexeme with it, so
+ *   this one is, too
+ */
+export function nameTerminal({ pattern, excluded }: FreeName, writable: string, open = ""): string {
+  const terminal = (name: string): string => regexTerminal(`${open}(?:${name})`);
+  const terminals = [writable, ...(pattern === null ? [] : [pattern])].map(terminal);
+  return [...terminals, ...excluded.map((each) => `~${terminal(each)}`)].join(" & ");
 }
 
 /**

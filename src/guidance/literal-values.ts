@@ -24,7 +24,7 @@ const separators = { itemSeparator: ", ", keySeparator: ": " };
 /** How the name of a property and what stands behind it are written. */
 interface KeyStyle {
   listed(name: string): string;
-  /** Names that may be free, as a regular expression, and what stands around them. */
+  /** Names that may be free, and what stands before them, as regular expressions; what stands behind them. */
   open: string;
   free: string;
   close: string;
@@ -35,7 +35,7 @@ interface KeyStyle {
 const keywordKeys: KeyStyle = {
   listed: (name) => literal(`${name}=`),
   open: "",
-  free: "[A-Za-z_][A-Za-z0-9_]{0,127}",
+  free: bareName("<>\"'=,(){}\\[\\]"),
   close: "=",
 };
 /** A name with an escape in it is written where any is taken, or one that is listed. */
@@ -113,8 +113,8 @@ export class LiteralWriter {
     const isAny = name.pattern === null && name.excluded.length === 0;
     if (isAny && any !== undefined) return `${any} ${literal(close.slice(open.length))}`;
     const terminal = this.#next().toUpperCase();
-    this.#rules.push(`${terminal}: ${nameTerminal(name, free)}\n`);
-    return `${literal(open)} ${terminal} ${literal(close)}`;
+    this.#rules.push(`${terminal}: ${nameTerminal(name, free, open)}\n`);
+    return `${terminal} ${literal(close)}`;
   }
 
   #object(object: JsonObject): string {

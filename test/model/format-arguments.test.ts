@@ -128,6 +128,35 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       [{ days: 2 }, { city: "Rome", days: "two" }, { city: "Rome", days: 2, n: 3 }],
     ],
     [
+      "beside one that begins as they do, in an object of its own",
+      {
+        parameters: {
+          type: "object",
+          properties: {
+            of: { type: "object", properties: { path: text }, additionalProperties: text },
+          },
+          additionalProperties: false,
+        },
+        hasFreeNames: false,
+      },
+      [{ of: { pattern: "x" } }, { of: { path: "a", pathname: "b" } }, { of: { p: "c" } }],
+      [{ of: { path: 5 } }, { of: { pattern: 5 } }],
+    ],
+    [
+      "that are no variables",
+      {
+        parameters: {
+          type: "object",
+          properties: { name: text },
+          required: ["name"],
+          patternProperties: { "^x-": text },
+          additionalProperties: false,
+        },
+      },
+      [{ name: "a" }, { name: "a", "x-b.c": "5" }],
+      [{ name: "a", y: "5" }],
+    ],
+    [
       "that match a pattern",
       {
         parameters: {

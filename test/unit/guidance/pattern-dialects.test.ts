@@ -19,6 +19,7 @@ test.each<[pattern: string, matching: string[], others: string[]]>([
   ["^[\\p{L}\\'\\- ]+$", ["Zoë O'Neil-B", long], ["p{L}", "1"]],
   ["^[\\p{L}\\d\\_-]+$", ["é_7-", long], ["{", "p}"]],
   ["^\\p{Lu}\\@\\#\\ \\-\\~x$", ["É@# -~x"], ["p{Lu}@# -~x", "É@#  ~x"]],
+  ["^\\x{41}\\x{1F600}$", ["A😀"], ["x{41}x{1F600}"]],
   ["^[a-z]{,3}$", ["", "abc"], ["abcd", "a{,3}"]],
   ["^(?:ab){,2}c[{,2}]\\{,2}$", ["c{{,2}", "ababc,{,2}"], ["abababc,{,2}", "cc"]],
   // A comma that is escaped counts nothing.
@@ -49,6 +50,7 @@ describe.each([
   "^[\\p{L}\\w-.]+$",
   "^\\p{L}{1,2}{a}$",
   "^\\h+$",
+  "^[\\x{e9}-]+$",
   "\\Qa.b\\E",
   "^[[:alpha:]_]+$",
   "^[_[:^digit:]]+$",
@@ -76,4 +78,14 @@ describe.each([
       param: "guided_regex",
     });
   });
+});
+
+test("a name that only such a pattern may match is not said to be wrong beside it", () => {
+  const schema = {
+    type: "object",
+    patternProperties: { "^[[:alpha:]_]+$": { type: "string" } },
+    additionalProperties: false,
+  };
+  expect(compileValidator(schema)({ foo: "x" })).toMatchObject({ isCertain: false });
+  expect(compileValidator(schema)(5)).not.toBeNull();
 });

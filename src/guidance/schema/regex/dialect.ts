@@ -1,6 +1,6 @@
 /**
  * What Python, Rust and others write and JavaScript does not read: named groups as `(?P<name>…)`, flags at the beginning,
- * `\A`, `\Z` and `\z`, `{,3}`, and backslashes before characters that need none.
+ * `\A`, `\Z` and `\z`, `\x{e9}`, `{,3}`, and backslashes before characters that need none.
  */
 
 export interface JavaScriptRegex {
@@ -12,11 +12,13 @@ export interface JavaScriptRegex {
 
 const flagsFirst = /^(\^?)\(\?([isu]+)\)/u;
 /** Escaped characters and classes are passed over, one without an end whole: its start is not looked for in it again. */
-const foreign = /\\[AZz]|(\\.|\[(?:\\.|[^\]\\])*(?:\]|\\?$))|\(\?P<|\{,(?=\d+\})/gsu;
+const foreign =
+  /\\[AZz]|\\x\{(?=[\da-fA-F]{1,6}\})|(\\.|\[(?:\\.|[^\]\\])*(?:\]|\\?$))|\(\?P<|\{,(?=\d+\})/gsu;
 const own: Readonly<Record<string, string>> = {
   "\\A": "^",
   "\\Z": "$",
   "\\z": "$",
+  "\\x{": "\\u{",
   "(?P<": "(?<",
   "{,": "{0,",
 };
@@ -62,7 +64,7 @@ function withoutNeedlessEscapes(source: string): string {
 }
 
 /** Escapes that JavaScript knows without the flag `u`; any other letter, and a class of POSIX's. */
-const escapes = /\\(?:[bBcdDfknrsStvwWx]|u(?!\{)|[^a-zA-Z])|(\\[a-zA-Z]|\[:\^?[a-z]+:\])/gu;
+const escapes = /\\(?:[bBcdDfknrsStvwW]|[ux](?!\{)|[^a-zA-Z])|(\\[a-zA-Z]|\[:\^?[a-z]+:\])/gu;
 
 function hasUnknown(source: string): boolean {
   return [...source.matchAll(escapes)].some(([, unknown]) => unknown !== undefined);
