@@ -336,7 +336,8 @@ describe("vLLM's fields", () => {
 });
 
 test("a text ends before a line that is indented too little, and what it leaves in the cache is used", async () => {
-  const prompt = "Write three lines of code, one below the other.";
+  // Fewer than 32 tokens are not copied from another slot.
+  const prompt = "Write three lines of code, one below the other. ".repeat(5);
   const body = { prompt, guided_regex: "one\\n  two\\nthree{200}", n_indent: 2, n_predict: 300 };
   const first = await post<Record<string, unknown>>("/completion", body, batching);
   expect(first).toMatchObject({ content: "one\n  two\n", stop_type: "limit" });
@@ -344,5 +345,5 @@ test("a text ends before a line that is indented too little, and what it leaves 
   const { running } = await batching.settledStats();
   expect(running).toBe(0);
   const again = await post<{ timings: { cache_n: number } }>("/completion", body, batching);
-  expect(again.timings.cache_n).toBeGreaterThan(5);
+  expect(again.timings.cache_n).toBeGreaterThan(32);
 });
