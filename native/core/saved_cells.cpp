@@ -32,4 +32,11 @@ SavedCells::SavedCells(std::size_t size, std::int32_t length) : size_(size), len
 #endif
 }
 
+SavedCells SavedCells::counted(std::size_t size, std::int32_t length) {
+    SavedCells cells;
+    cells.size_ = size;
+    cells.length_ = length;
+    return cells;
+}
+
 }  // namespace fermata

@@ -80,11 +80,11 @@ std::size_t SimulatedBackend::saved_size(SlotId slot) {
     return static_cast<std::size_t>(length(slot) * bytes_per_token_);
 }
 
-// The bytes are never touched, so they take address space and no memory.
+// Of a thousand replicas the bytes would take more of the address space than a process may map.
 SavedCells SimulatedBackend::save(SlotId slot) {
     const std::size_t size = saved_size(slot);
     work_.saved_bytes += static_cast<std::int64_t>(size);
-    return {size, length(slot)};
+    return SavedCells::counted(size, length(slot));
 }
 
 bool SimulatedBackend::restore(SlotId slot, const SavedCells& saved) {
