@@ -15,7 +15,7 @@ class SavedCells {
     SavedCells() = default;
     // `size` bytes of any content. Throws std::bad_alloc.
     SavedCells(std::size_t size, std::int32_t length);
-    // Without bytes, for who only counts them: bytes() may not be read.
+    // Has a size and no bytes, for the simulator: bytes() may not be read.
     static SavedCells counted(std::size_t size, std::int32_t length);
 
     std::span<std::byte> bytes() { return {bytes_.get(), size_}; }

@@ -189,8 +189,8 @@ bool Scheduler::fit_prefill(std::int32_t decode_rows, std::int32_t prefill_rows,
     return true;
 }
 
-// Takes the cells of who cannot go on, of a hold, or of a running sequence. The last running one
-// fails.
+// Takes the cells of a sequence whose reader has stopped, of a hold, or of a running sequence. The
+// last running one fails.
 void Scheduler::make_room() {
     if (preempt_unread() || preempt_held()) return;
     Sequence& youngest = *sequences_.at(running_.back());

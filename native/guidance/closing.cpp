@@ -155,7 +155,7 @@ bool ClosingSearch::repeats(Token token) const {
            (is_digits(token) && std::ranges::all_of(last, is_digits));
 }
 
-// What repeats is the last choice.
+// A token that repeats is chosen only where nothing else is allowed.
 bool ClosingSearch::take_longest() {
     Token best = -1;
     std::size_t longest = 0;

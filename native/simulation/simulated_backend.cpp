@@ -80,7 +80,7 @@ std::size_t SimulatedBackend::saved_size(SlotId slot) {
     return static_cast<std::size_t>(length(slot) * bytes_per_token_);
 }
 
-// Of a thousand replicas the bytes would take more of the address space than a process may map.
+// Real bytes of a thousand replicas would need more memory mappings than a process may have.
 SavedCells SimulatedBackend::save(SlotId slot) {
     const std::size_t size = saved_size(slot);
     work_.saved_bytes += static_cast<std::int64_t>(size);

@@ -15,7 +15,7 @@ const kind: ConfigKind = { title: "MCP configuration ", code: "mcp_config_invali
 const singleServerId = "mcp";
 
 /** What leads to the server; variables are replaced here alone, since a tool's name is a name. */
-/** In each list one thing, as programs call it. */
+/** Each list: names of one key in different programs. */
 const urlKeys = ["url", "serverUrl", "httpUrl"];
 const allowKeys = ["allowedTools", "includeTools"];
 const denyKeys = ["disabledTools", "excludeTools"];

@@ -20,7 +20,7 @@ export function mcpResultToText(
 ): ToolResult {
   const blocks = Array.isArray(result["content"]) ? result["content"].filter(isBlock) : [];
   const structured = result["structuredContent"];
-  // A server that keeps all its blocks from the model has forgotten it.
+  // If no block is for the model, all are shown: the server did not mean to hide its whole result.
   const isForModel = !blocks.every(isForUser);
   const shown = blocks.filter((block) => !isForModel || !isForUser(block));
   let parts = blocks.map((block) =>

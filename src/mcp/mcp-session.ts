@@ -74,7 +74,7 @@ export class McpSession {
   readonly #requests: McpServerRequests;
   #state: "opening" | "open" | "over" = "opening";
 
-  /** @throws what the kind of transport failed with that the server speaks */
+  /** @throws the failure of the transport that the server speaks */
   static async open(config: McpServerConfig, options: McpSessionOptions): Promise<McpSession> {
     const kinds = transportKinds(config);
     let first: unknown;
@@ -87,7 +87,7 @@ export class McpSession {
         return session;
       } catch (error) {
         first ??= error;
-        // It speaks no older one either, so what it said to the newer is the reason. A login it may want for both.
+        // It does not speak the older transport either: its first refusal is the reason. A 401 asks for a login.
         const isRefused = error instanceof SseError && error.code !== undefined;
         if (isRefused && error.code !== 401) throw first;
         if (kinds.length === 0 || !speaksOlderSse(error)) throw error;

@@ -14,6 +14,13 @@ void hold(World& world, SequenceId id) {
         CHECK(world.step());
 }
 
+void read_to_end(World& world, SequenceId id) {
+    while (!world.outcomes[id].finished) {
+        world.scheduler.acknowledge(id, 4);
+        world.run();
+    }
+}
+
 }  // namespace
 
 TEST(four_readers_that_stopped_cost_nobody_a_place) {
@@ -28,10 +35,7 @@ TEST(four_readers_that_stopped_cost_nobody_a_place) {
         world.run();
         CHECK(world.outcomes[other].finished);
         for (const SequenceId id : unread) {
-            while (!world.outcomes[id].finished) {
-                world.scheduler.acknowledge(id, 4);
-                world.run();
-            }
+            read_to_end(world, id);
             CHECK_EQ(world.outcomes[id].sampled, world.reference(world.prompts[id], 40));
         }
         CHECK_EQ(world.scheduler.stats().recomputed_tokens, 0);
@@ -51,10 +55,7 @@ TEST(readers_that_stopped_give_up_their_cells_before_anybody_else) {
     CHECK_EQ(world.outcomes[other].sampled, world.reference(words(9, 150), 10));
     CHECK(world.outcomes[other].finished);
     for (const SequenceId id : unread) {
-        while (!world.outcomes[id].finished) {
-            world.scheduler.acknowledge(id, 4);
-            world.run();
-        }
+        read_to_end(world, id);
         CHECK_EQ(world.outcomes[id].sampled, world.reference(world.prompts[id], 15));
     }
 }

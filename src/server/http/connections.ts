@@ -19,7 +19,7 @@ export class Connections {
 
   constructor(app: FastifyInstance) {
     app.server.on("connection", (socket: Socket) => {
-      // One that is read anew is told of once more.
+      // Node tells of a connection again when a request for an upgrade was passed over.
       if (this.#waiting.has(socket)) return;
       this.#waiting.set(socket, null);
       socket.once("close", () => this.#waiting.delete(socket));
