@@ -68,10 +68,9 @@ void EngineHost::settle_load(Napi::Env env) {
     compiler_ = std::make_shared<GrammarCompiler>(model_);
     shape_ = loaded.backend->shape();
     cache_bytes_ = loaded.backend->cache_bytes();
-    LlamaBackend* backend = loaded.backend.get();
     loop_ = std::make_unique<EngineLoop>(
         std::move(loaded.backend), options_.loop, [this] { wake(); },
-        [backend] { backend->set_abort(); }, std::move(loaded.files));
+        std::move(loaded.abort_decode), std::move(loaded.files), std::move(loaded.draft_model));
     open_ = true;
     load_deferred_.Resolve(
         make_engine_object(env, shared_from_this(), from_cache(env, shape_, cache_bytes_)));

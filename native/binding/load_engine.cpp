@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "binding/load_draft_model.h"
 #include "llama/state_fingerprint.h"
 #include "runtime/disk_files.h"
 #include "runtime/remote_files.h"
@@ -26,6 +27,12 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
     model_options.measures = true;
     auto model = Model::load(model_options);
     if (!model.ok()) return model.error();
+    std::shared_ptr<const Model> draft;
+    if (options.draft_model) {
+        auto loaded = load_draft_weights(options, {}, true);
+        if (!loaded.ok()) return loaded.error();
+        draft = std::move(loaded.value());
+    }
     std::vector<MemoryNeeds> all;
     for (const std::int32_t size : context_sizes) {
         BackendOptions backend = options.backend;
@@ -36,6 +43,10 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
         auto needs = LlamaBackend::measure(*model.value(), backend);
         if (!needs.ok()) return needs.error();
         all.push_back(std::move(needs.value()));
+        if (draft == nullptr) continue;
+        auto more = LlamaBackend::measure(*draft, draft_backend_options(options, backend));
+        if (!more.ok()) return more.error();
+        all.back().add(more.value());
     }
     return all;
 }
@@ -43,12 +54,30 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
 Result<LoadedEngine> load_engine(const LoadOptions& options,
                                  std::function<bool(float)> on_progress) {
     ModelOptions model_options = model_options_of(options);
-    model_options.on_progress = std::move(on_progress);
+    model_options.on_progress = on_progress;
     auto model = Model::load(model_options);
     if (!model.ok()) return model.error();
     auto backend = LlamaBackend::create(model.value(), options.backend);
     if (!backend.ok()) return backend.error();
-    LoadedEngine loaded{std::move(model.value()), std::move(backend.value()), nullptr};
+    LoadedEngine loaded{.model = std::move(model.value()),
+                        .backend = std::move(backend.value()),
+                        .files = nullptr,
+                        .draft_model = nullptr,
+                        .abort_decode = {}};
+    LlamaBackend* const own = loaded.backend.get();
+    loaded.abort_decode = [own] { own->set_abort(); };
+    if (options.draft_model) {
+        // The weights that everything waits for are there.
+        auto draft = load_draft_model(options, *loaded.model, *own,
+                                      [&on_progress](float) { return on_progress(1.0f); });
+        if (!draft.ok()) return draft.error();
+        LlamaBackend* const its = draft.value().get();
+        loaded.abort_decode = [own, its] {
+            own->set_abort();
+            its->set_abort();
+        };
+        loaded.draft_model = make_draft_model(std::move(draft.value()), *loaded.model);
+    }
     if (options.loop.scheduler.disk_limit > 0) {
         const CacheShape shape = loaded.backend->shape();
         const FileKind kind{.fingerprint = state_fingerprint(options.model_path, *loaded.model,

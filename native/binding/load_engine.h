@@ -16,6 +16,13 @@
 
 namespace fermata {
 
+// Of the model that drafts.
+struct DraftModelOptions {
+    std::string model_path;
+    std::int32_t gpu_layers = 0;
+    std::int32_t context_size = 0;  // longer texts have no drafts of it
+};
+
 struct LoadOptions {
     std::string model_path;
     std::int32_t gpu_layers = 0;
@@ -25,12 +32,15 @@ struct LoadOptions {
     // For files of sequences, if loop.scheduler.disk_limit > 0: a folder, or a server.
     std::string cache_dir;
     std::optional<RedisAddress> cache_remote;
+    std::optional<DraftModelOptions> draft_model;
 };
 
 struct LoadedEngine {
     std::shared_ptr<const Model> model;
     std::unique_ptr<LlamaBackend> backend;
-    std::unique_ptr<QueuedFiles> files;  // null: none
+    std::unique_ptr<QueuedFiles> files;       // null: none
+    std::unique_ptr<DraftModel> draft_model;  // null: none
+    std::function<void()> abort_decode;       // of both; valid as long as they are
 };
 
 // `on_progress` is called with 0 .. 1; false cancels.

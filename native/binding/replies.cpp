@@ -272,6 +272,7 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("discardedTokens", stats.discarded_tokens);
     set("draftedRows", stats.drafted_rows);
     set("acceptedRows", stats.accepted_rows);
+    set("draftModelRows", stats.draft_model_rows);
     set("steps", stats.steps);
     set("microBatches", stats.micro_batches);
     set("copies", stats.copies);

@@ -246,6 +246,13 @@ LoadOptions to_load_options(const Napi::Value& value) {
     backend.forks = options.loop.scheduler.ram_limit > 0;
     if (fields.has("draftLimit"))
         options.loop.scheduler.draft_limit = fields.int32("draftLimit", 0, kMaxInt32);
+    if (fields.has("draftModel")) {
+        const Fields draft = fields.object("draftModel");
+        options.draft_model =
+            DraftModelOptions{.model_path = draft.text("modelPath"),
+                              .gpu_layers = draft.int32("gpuLayers", -1, kMaxInt32),
+                              .context_size = draft.int32("contextSize", 2, kMaxContext)};
+    }
     options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
     options.loop.audit = fields.boolean("audit");
     return options;

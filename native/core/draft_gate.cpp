@@ -17,6 +17,7 @@ constexpr double kWeightOfUsual = 4.0;
 // Before anything was seen, by the class of the match's length.
 constexpr std::array<double, 5> kFirstGuess = {0.4, 0.5, 0.6, 0.75, 0.9};
 constexpr double kFirstGuessWithoutMatch = 0.5;
+constexpr double kFirstGuessOfModel = 0.7;
 
 // Drafts must promise so much more, for what is measured is not exact.
 constexpr double kLeastGain = 1.05;
@@ -25,6 +26,10 @@ constexpr double kLeastChance = 0.05;
 
 // A time that was not measured for so many steps is measured again when a draft could pay.
 constexpr std::int64_t kStaleAfter = 500;
+// A draft model that did not pay for as long is asked for so many tokens.
+constexpr std::int32_t kTrial = 4;
+// What it counts for then, of a token's time: few texts are read for it.
+constexpr double kTrialSaves = 1.0 / 32.0;
 // What a new measurement weighs, and how much longer than expected it counts at most.
 constexpr double kWeightOfNew = 0.1;
 constexpr double kMostLonger = 3.0;
@@ -32,6 +37,7 @@ constexpr double kMostLonger = 3.0;
 }  // namespace
 
 std::size_t DraftRecord::kind_of(const Draft& draft) {
+    if (draft.by_model) return kByModel;
     if (draft.match == 0)
         return kLengths + std::min(static_cast<std::size_t>(draft.misses), kMisses - 1);
     constexpr std::array<std::int32_t, kLengths - 1> kBegins = {4, 6, 10, 20};
@@ -54,6 +60,7 @@ double DraftRecord::chance(const Draft& draft, double usual) const {
 }
 
 double DraftGate::usual_chance(const Draft& draft) const {
+    if (draft.by_model) return record_.chance(draft, kFirstGuessOfModel);
     if (draft.match == 0) return record_.chance(draft, kFirstGuessWithoutMatch);
     // The longer the match the better, from 3 tokens to 20.
     const double place = std::clamp((draft.match - 3.0) / 4.0, 0.0, 4.0);
@@ -96,6 +103,41 @@ std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::
     for (std::size_t i = 0; i < taken; ++i)
         chosen[rows[i].share] += 1;
     return chosen;
+}
+
+DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms) {
+    std::vector<SlotRows> batch;
+    double tokens = 0.0;
+    for (const Share& share : shares) {
+        batch.push_back({share.slot, share.rows});
+        tokens += share.samples ? 1.0 : 0.0;
+    }
+    const bool can_ask =
+        std::ranges::any_of(shares, [](const Share& share) { return share.proposed > 0; });
+    if (!can_ask || tokens == 0.0) return {};
+    const double alone = expected(split_into_passes(batch, shape_)) / tokens;
+    double best = alone / kLeastGain;
+    Asking asking;
+    std::vector<double> chances(shares.size(), 1.0);
+    for (std::int32_t count = 1;; ++count) {
+        bool goes_on = false;
+        for (std::size_t i = 0; i < shares.size(); ++i) {
+            chances[i] *= shares[i].chance;
+            if (count > shares[i].proposed || chances[i] < kLeastChance) continue;
+            batch[i].rows += 1;
+            tokens += chances[i];
+            goes_on = true;
+        }
+        if (!goes_on) break;
+        const double time = expected(split_into_passes(batch, shape_)) + count * round_ms;
+        if (time / tokens >= best) continue;
+        best = time / tokens;
+        asking = {.tokens = count, .saves = alone - best};
+    }
+    const bool is_old = step_ - asked_ > kStaleAfter;
+    if (asking.tokens == 0 && is_old) asking = {.tokens = kTrial, .saves = alone * kTrialSaves};
+    if (asking.tokens > 0) asked_ = step_;
+    return asking;
 }
 
 void DraftGate::took(std::span<const Pass> passes, double milliseconds) {

@@ -16,8 +16,9 @@
 
 namespace fermata {
 
-// How often the next token of a proposal was right, by the length of its match or, without one, by
-// how often the text had just differed. Of one sequence, or of all.
+// How often the next token of a proposal was right: of those by a draft model, of others by the
+// length of their match or, without one, by how often the text had just differed. Of one sequence,
+// or of all.
 class DraftRecord {
    public:
     // `right` tokens of a proposal came true in order; `wrong`: the one behind them did not.
@@ -32,9 +33,10 @@ class DraftRecord {
     };
     static constexpr std::size_t kLengths = 5;
     static constexpr std::size_t kMisses = 4;
+    static constexpr std::size_t kByModel = kLengths + kMisses;
     static std::size_t kind_of(const Draft& draft);
 
-    std::array<Counts, kLengths + kMisses> counts_ = {};
+    std::array<Counts, kByModel + 1> counts_ = {};
 };
 
 class DraftGate {
@@ -52,6 +54,15 @@ class DraftGate {
     // Drafted rows for each share, slots ascending; at most `most` in all. The most tokens for the
     // time that is expected.
     std::vector<std::int32_t> choose(std::span<const Share> shares, std::int32_t most);
+
+    // What a draft model is asked for, before it has computed anything.
+    struct Asking {
+        std::int32_t tokens =
+            0;               // of each share that could be given `proposed`; 0: it does not pay
+        double saves = 0.0;  // milliseconds for each token that comes then, at most
+    };
+    // `round_ms`: a token more of each share that is asked for, by the model; 0: not known.
+    Asking ask(std::span<const Share> shares, double round_ms);
 
     // A step of decode rows alone took so long. Ignored when it is not above 0.
     void took(std::span<const Pass> passes, double milliseconds);
@@ -73,6 +84,7 @@ class DraftGate {
     CacheShape shape_;
     std::map<std::int64_t, std::map<std::int64_t, Time>> times_;  // by slots and rows of a pass
     std::int64_t step_ = 0;
+    std::int64_t asked_ = 0;  // in which step a draft model was last asked
     DraftRecord record_;
 };
 

@@ -16,6 +16,7 @@ struct Draft {
     std::int32_t match = 0;    // tokens that the text has in common before it; 0: no match
     std::int32_t misses = 0;   // without a match: times that the text differed since it last agreed
     std::int32_t source = -1;  // index of the earlier token that the last one stands for; -1: none
+    bool by_model = false;     // see DraftModel; match, misses and source say nothing then
 };
 
 // About 20 bytes for each token. A token is added in constant time; a proposal looks at

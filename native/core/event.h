@@ -124,6 +124,7 @@ struct EngineStats {
     std::int64_t discarded_tokens = 0;  // of the extended ones: what came was something else
     std::int64_t drafted_rows = 0;      // beside the decode rows
     std::int64_t accepted_rows = 0;     // of those: what came was what they had
+    std::int64_t draft_model_rows = 0;  // that a draft model computed
     std::int64_t steps = 0, micro_batches = 0, copies = 0, evictions = 0;
     std::int64_t audited_rows = -1;    // rows an AuditBackend saw; -1 = not audited
     std::int32_t compute_threads = 0;  // now; 0: the backend does not tell

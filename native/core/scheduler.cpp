@@ -25,10 +25,11 @@ constexpr std::int32_t kPromptRows = 64;
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks,
-                     SequenceFiles* files)
+                     SequenceFiles* files, DraftModel* draft_model)
     : config_(config),
       backend_(backend),
       masks_(masks),
+      draft_model_(draft_model),
       shape_(backend.shape()),
       retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit),
       gate_(shape_),

@@ -12,6 +12,7 @@
 
 #include "core/backend.h"
 #include "core/draft_gate.h"
+#include "core/draft_model.h"
 #include "core/event.h"
 #include "core/kv_retention.h"
 #include "core/mask_runner.h"
@@ -43,10 +44,11 @@ struct SchedulerConfig {
 
 class Scheduler {
    public:
-    // `backend`, `masks` and `files` must outlive the scheduler. Without `masks`, masks are made
-    // before sampling. Without `files`, nothing goes to disk.
+    // All must outlive the scheduler. Without `masks`, masks are made before sampling. Without
+    // `files`, nothing goes to disk. `draft_model` is asked for drafts where a sequence's own text
+    // has none that is likelier.
     Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks = nullptr,
-              SequenceFiles* files = nullptr);
+              SequenceFiles* files = nullptr, DraftModel* draft_model = nullptr);
 
     // Queues a generation. The caller has checked the request (see request.h); a prompt that cannot
     // fit fails by event.
@@ -115,7 +117,9 @@ class Scheduler {
     void make_room();
     void plan_drafts();
     std::int32_t room_for_drafts() const;
-    Draft propose(Sequence& sequence);
+    void ask_draft_model();
+    std::int32_t most_drafted(const Sequence& sequence) const;
+    Draft propose(Sequence& sequence, std::int32_t most);
     double chance_of(const Sequence& sequence, const Draft& draft) const;
     void join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
@@ -162,6 +166,7 @@ class Scheduler {
     SchedulerConfig config_;
     Backend& backend_;
     MaskRunner* masks_;
+    DraftModel* draft_model_;
     CacheShape shape_;
     KvRetention retention_;
     std::unordered_map<SequenceId, SequencePtr> sequences_;

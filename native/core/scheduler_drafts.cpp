@@ -10,6 +10,13 @@
 
 namespace fermata {
 
+namespace {
+
+// Tokens of an answer, for what reading its text is worth; where it may be shorter, those.
+constexpr std::int32_t kUsualAnswer = 256;
+
+}  // namespace
+
 // Steps that prefill have no drafts: what a row costs beside a prompt is not known.
 void Scheduler::plan_drafts() {
     passes_.clear();
@@ -19,10 +26,15 @@ void Scheduler::plan_drafts() {
         if (sequence.prefilling() || sequence.state == SequenceState::kHeld) return;
     }
     if (config_.draft_limit == 0 || shares_.empty()) return;
-    std::vector<DraftGate::Share> wanted;
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
-        if (share.samples) sequence.proposal = propose(sequence);
+        const std::int32_t most = share.samples ? most_drafted(sequence) : 0;
+        if (most > 0) sequence.proposal = propose(sequence, most);
+    }
+    if (draft_model_ != nullptr) ask_draft_model();
+    std::vector<DraftGate::Share> wanted;
+    for (const Share& share : shares_) {
+        const Sequence& sequence = *sequences_.at(share.id);
         wanted.push_back({
             .slot = share.slot,
             .rows = share.count,
@@ -55,13 +67,17 @@ std::int32_t Scheduler::room_for_drafts() const {
     return static_cast<std::int32_t>(std::max<std::int64_t>(room, 0));
 }
 
-// What the sequence may go on with, as far as it could get in one step.
-Draft Scheduler::propose(Sequence& sequence) {
+// How far the sequence could get in one step.
+std::int32_t Scheduler::most_drafted(const Sequence& sequence) const {
     const bool closes =
         sequence.guide && (sequence.guide->deciding() || !sequence.guide->closing().empty());
-    if (closes || sequence.pause_requested || sequence.suspected) return {};
-    const std::int32_t most = std::min({config_.draft_limit, remaining(sequence) - 1,
-                                        sequence.window - sequence.unacknowledged - 1});
+    if (closes || sequence.pause_requested || sequence.suspected) return 0;
+    return std::min({config_.draft_limit, remaining(sequence) - 1,
+                     sequence.window - sequence.unacknowledged - 1});
+}
+
+// What the sequence may go on with, by its own text: at most `most` tokens.
+Draft Scheduler::propose(Sequence& sequence, std::int32_t most) {
     const auto known = static_cast<std::size_t>(sequence.memory.size());
     sequence.memory.append(std::span(sequence.tokens).subspan(known));
     Draft draft = sequence.memory.propose(most);
@@ -75,6 +91,46 @@ Draft Scheduler::propose(Sequence& sequence) {
     draft.tokens.erase(end, draft.tokens.end());
     if (sequence.guide) join_forced(sequence, draft, most);
     return draft;
+}
+
+// Sequences whose own text promises less than the draft model does are given a draft of it, where
+// what it computes for that pays.
+void Scheduler::ask_draft_model() {
+    const Draft of_model{.by_model = true};
+    std::vector<DraftGate::Share> shares;
+    std::size_t count = 0;
+    for (const Share& share : shares_) {
+        const Sequence& sequence = *sequences_.at(share.id);
+        const double chance = sequence.drafts.chance(of_model, gate_.usual_chance(of_model));
+        const bool asks = share.samples && chance > chance_of(sequence, sequence.proposal);
+        shares.push_back({.slot = share.slot,
+                          .rows = share.count,
+                          .samples = share.samples,
+                          .proposed = asks ? std::max(most_drafted(sequence), 0) : 0,
+                          .chance = chance});
+        count += shares.back().proposed > 0 ? 1 : 0;
+    }
+    const auto asking = gate_.ask(shares, draft_model_->milliseconds_for(count));
+    if (asking.tokens == 0) return;
+    std::vector<Sequence*> asked;
+    std::vector<DraftModel::Reader> readers;
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        if (shares[i].proposed == 0) continue;
+        Sequence& sequence = *sequences_.at(shares_[i].id);
+        const auto answer = std::min(remaining(sequence), kUsualAnswer);
+        const std::int32_t unread = draft_model_->unread(sequence.slot, sequence.tokens);
+        if (draft_model_->milliseconds_to_read(unread) > asking.saves * answer) continue;
+        asked.push_back(&sequence);
+        readers.push_back(
+            {sequence.slot, sequence.tokens, std::min(asking.tokens, shares[i].proposed)});
+    }
+    auto drafts = draft_model_->propose(readers);
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+        if (drafts[i].empty()) continue;
+        Sequence& sequence = *asked[i];
+        sequence.proposal = {.tokens = std::move(drafts[i]), .by_model = true};
+        if (sequence.guide) join_forced(sequence, sequence.proposal, most_drafted(sequence));
+    }
 }
 
 double Scheduler::chance_of(const Sequence& sequence, const Draft& draft) const {
@@ -141,6 +197,7 @@ void Scheduler::judge_proposal(SequenceId id) {
 }
 
 void Scheduler::took(double milliseconds) {
+    if (draft_model_ != nullptr) milliseconds -= draft_model_->take_spent();
     gate_.took(passes_, milliseconds);
     passes_.clear();
     prefill_budget_.took(prefill_rows_, milliseconds);

@@ -17,6 +17,7 @@ EngineStats Scheduler::stats() const {
     stats.waiting = static_cast<std::int32_t>(waiting_.size());
     stats.held = static_cast<std::int32_t>(sequences_.size()) - stats.running - stats.waiting;
     stats.compute_threads = backend_.compute_threads();
+    stats.draft_model_rows = draft_model_ == nullptr ? 0 : draft_model_->rows();
     stats.slots = shape_.slot_count;
     stats.slots_retained = retention_.retained_slots();
     const CellCounts cells = retention_.cells();

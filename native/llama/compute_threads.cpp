@@ -31,9 +31,8 @@ void ComputeThreads::FreePool::operator()(ggml_threadpool* pool) const {
     ggml_threadpool_free(pool);
 }
 
-std::unique_ptr<ComputeThreads> ComputeThreads::start(llama_context* context, std::int32_t most,
-                                                      bool adapts) {
-    std::unique_ptr<ComputeThreads> threads(new (std::nothrow) ComputeThreads(context));
+std::shared_ptr<ComputeThreads> ComputeThreads::start(std::int32_t most, bool adapts) {
+    std::shared_ptr<ComputeThreads> threads(new (std::nothrow) ComputeThreads());
     if (threads == nullptr || !threads->use(most)) return nullptr;
     if (adapts && most > 1 && threads->use_.cores() > 0)
         threads->budget_.emplace(most, threads->use_.cores());
@@ -42,8 +41,18 @@ std::unique_ptr<ComputeThreads> ComputeThreads::start(llama_context* context, st
     return threads;
 }
 
-ComputeThreads::~ComputeThreads() {
-    llama_detach_threadpool(context_);
+void ComputeThreads::join(llama_context* context) {
+    contexts_.push_back(context);
+    attach(context);
+}
+
+void ComputeThreads::leave(llama_context* context) {
+    if (std::erase(contexts_, context) > 0) llama_detach_threadpool(context);
+}
+
+void ComputeThreads::attach(llama_context* context) const {
+    llama_attach_threadpool(context, pool_.get(), nullptr);
+    llama_set_n_threads(context, count_, count_);
 }
 
 bool ComputeThreads::use(std::int32_t count) {
@@ -55,10 +64,10 @@ bool ComputeThreads::use(std::int32_t count) {
     std::unique_ptr<ggml_threadpool, FreePool> pool(ggml_threadpool_new(&params));
     if (pool == nullptr) return false;
     if (pool_ != nullptr) retired_.push_back(std::move(pool_));
-    llama_attach_threadpool(context_, pool.get(), nullptr);
-    llama_set_n_threads(context_, count, count);
     pool_ = std::move(pool);
     count_ = count;
+    for (llama_context* context : contexts_)
+        attach(context);
     return true;
 }
 

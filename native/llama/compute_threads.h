@@ -1,4 +1,4 @@
-// The threads that compute the graphs of a context on the processor.
+// The threads that compute the graphs of contexts on the processor, one graph at a time.
 //
 // As many of them as there are cores have a core each. They wait for each other after each
 // operation without sleeping. Where a thread of this process that works alone (a long text that is
@@ -24,12 +24,14 @@ namespace fermata {
 class ComputeThreads {
    public:
     // `adapts`: fewer than `most` while other processes use the cores. The number changes no
-    // result. nullptr: there is no memory. The context must outlive what is returned.
-    static std::unique_ptr<ComputeThreads> start(llama_context* context, std::int32_t most,
-                                                 bool adapts);
-    ~ComputeThreads();
+    // result. nullptr: there is no memory.
+    static std::shared_ptr<ComputeThreads> start(std::int32_t most, bool adapts);
     ComputeThreads(const ComputeThreads&) = delete;
     ComputeThreads& operator=(const ComputeThreads&) = delete;
+
+    // They compute the context's graphs until it leaves, which it does before it is freed.
+    void join(llama_context* context);
+    void leave(llama_context* context);
 
     // Before a graph is computed, by the thread that computes it.
     void adapt();
@@ -44,12 +46,13 @@ class ComputeThreads {
         void operator()(ggml_threadpool* pool) const;
     };
 
-    explicit ComputeThreads(llama_context* context) : context_(context) {}
+    ComputeThreads() = default;
 
+    void attach(llama_context* context) const;
     // On which cores the threads of a pool may run.
     void place(ggml_threadpool_params& params) const;
 
-    llama_context* context_;
+    std::vector<llama_context*> contexts_;
     std::unique_ptr<ggml_threadpool, FreePool> pool_;
     // Pools before it. ggml pauses the one that it computed with when it computes with another.
     std::vector<std::unique_ptr<ggml_threadpool, FreePool>> retired_;

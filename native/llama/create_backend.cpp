@@ -229,8 +229,9 @@ Result<MemoryNeeds> LlamaBackend::measure(const Model& model, const BackendOptio
     }
 }
 
-Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const Model> model,
-                                                           const BackendOptions& options) {
+Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(
+    std::shared_ptr<const Model> model, const BackendOptions& options,
+    std::shared_ptr<ComputeThreads> threads) {
     if (model == nullptr) return Error{ErrorCode::kInvalidArgument, "There is no model."};
     auto checked = checked_shape(*model, options);
     if (!checked.ok()) return checked.error();
@@ -268,9 +269,12 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
              llama_n_ctx_seq(context) != static_cast<std::uint32_t>(shape.cells_per_sequence))) {
             return Error{ErrorCode::kInvalidArgument, "llama.cpp changed the size of the cache."};
         }
-        backend->threads_ = ComputeThreads::start(context, options.threads, options.adapt_threads);
+        backend->threads_ = threads != nullptr
+                                ? std::move(threads)
+                                : ComputeThreads::start(options.threads, options.adapt_threads);
         if (backend->threads_ == nullptr)
             return Error{ErrorCode::kOutOfMemory, "The threads cannot be started."};
+        backend->threads_->join(context);
         return backend;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfMemory, "The cache cannot be created: out of memory."};

@@ -22,7 +22,9 @@ LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape&
       batch_(std::make_unique<BatchArrays>(shape.max_rows)),
       dry_samplers_(model_->vocabulary().handle()) {}
 
-LlamaBackend::~LlamaBackend() = default;
+LlamaBackend::~LlamaBackend() {
+    if (threads_ != nullptr) threads_->leave(context_.get());
+}
 
 DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     has_logits_.clear();

@@ -70,9 +70,11 @@ struct BackendOptions {
 
 class LlamaBackend final : public Backend {
    public:
+    // `threads`: of another backend that the same thread calls; null: threads of its own.
     // Errors: model_load_failed (it keeps no cache), invalid_argument, out_of_memory.
-    static Result<std::unique_ptr<LlamaBackend>> create(std::shared_ptr<const Model> model,
-                                                        const BackendOptions& options);
+    static Result<std::unique_ptr<LlamaBackend>> create(
+        std::shared_ptr<const Model> model, const BackendOptions& options,
+        std::shared_ptr<ComputeThreads> threads = nullptr);
     // What create() would take; of a model that measures. Errors: invalid_argument.
     static Result<MemoryNeeds> measure(const Model& model, const BackendOptions& options);
     ~LlamaBackend() override;
@@ -81,7 +83,7 @@ class LlamaBackend final : public Backend {
 
     CacheShape shape() const override { return shape_; }
     std::int32_t compute_threads() const override { return threads_->count(); }
-    ComputeThreads& threads() { return *threads_; }
+    const std::shared_ptr<ComputeThreads>& threads() { return threads_; }
     DecodeStatus decode(std::span<const BatchRow> rows) override;
     // Empty if the row did not want logits or the last decode failed.
     std::span<const float> logits(std::size_t row) override;
@@ -133,7 +135,7 @@ class LlamaBackend final : public Backend {
     std::string last_error_;
     std::atomic<bool> aborted_{false};
     std::unique_ptr<llama_context, FreeContext> context_;
-    std::unique_ptr<ComputeThreads> threads_;
+    std::shared_ptr<ComputeThreads> threads_;
     llama_memory_i* memory_ = nullptr;
     std::unique_ptr<BatchArrays> batch_;
     std::vector<bool> has_logits_;  // rows of the last decode

@@ -1,9 +1,33 @@
 #include "llama/memory_needs.h"
 
+#include <algorithm>
+
 #include "llama-ext.h"
 #include "llama.h"
 
 namespace fermata {
+
+namespace {
+
+void add_parts(MemoryParts& to, const MemoryParts& more) {
+    to.weights += more.weights;
+    to.cache += more.cache;
+    to.compute += more.compute;
+}
+
+}  // namespace
+
+void MemoryNeeds::add(const MemoryNeeds& other) {
+    add_parts(host, other.host);
+    for (const Device& more : other.devices) {
+        const auto there = std::ranges::find(devices, more.name, &Device::name);
+        if (there == devices.end()) {
+            devices.push_back(more);
+        } else {
+            add_parts(there->parts, more.parts);
+        }
+    }
+}
 
 MemoryNeeds memory_needs(const llama_context* context) {
     const llama_model* model = llama_get_model(context);

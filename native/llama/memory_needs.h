@@ -25,6 +25,9 @@ struct MemoryNeeds {
     };
     MemoryParts host;
     std::vector<Device> devices;  // that may have layers
+
+    // What another model takes beside this one.
+    void add(const MemoryNeeds& other);
 };
 
 // Of a context, be it of a model that only measures.

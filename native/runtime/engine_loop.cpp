@@ -40,13 +40,14 @@ void append(List& to, List&& from) {
 
 EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
                        std::function<void()> notify, std::function<void()> abort_decode,
-                       std::unique_ptr<QueuedFiles> files)
+                       std::unique_ptr<QueuedFiles> files, std::unique_ptr<DraftModel> draft_model)
     : config_(config),
       backend_(std::move(backend)),
       masks_(config.mask_threads),
       notify_(std::move(notify)),
       abort_decode_(std::move(abort_decode)),
-      files_(std::move(files)) {
+      files_(std::move(files)),
+      draft_model_(std::move(draft_model)) {
     if (config_.audit) {
         audit_ = std::make_unique<AuditBackend>(*backend_);
         stats_.audited_rows = 0;
@@ -65,7 +66,7 @@ EngineLoop::~EngineLoop() {
 
 void EngineLoop::run() {
     Backend& backend = audit_ ? static_cast<Backend&>(*audit_) : *backend_;
-    Scheduler scheduler(config_.scheduler, backend, &masks_, files_.get());
+    Scheduler scheduler(config_.scheduler, backend, &masks_, files_.get(), draft_model_.get());
     std::deque<Command> commands;
     bool idle = true;
     while (wait_for_commands(commands, idle)) {
@@ -292,6 +293,7 @@ void EngineLoop::close(std::chrono::milliseconds saving) {
         thread_.join();
         files_.reset();
         audit_.reset();
+        draft_model_.reset();
         backend_.reset();
     }
 }

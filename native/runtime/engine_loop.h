@@ -17,6 +17,7 @@
 
 #include "core/audit_backend.h"
 #include "core/backend.h"
+#include "core/draft_model.h"
 #include "core/event.h"
 #include "core/request.h"
 #include "core/scheduler.h"
@@ -39,9 +40,10 @@ class EngineLoop {
     // Owns the backend. `notify` runs on the inference thread when there is something to take, at
     // most once between two calls of take_events(); it must not call back into the loop.
     // `abort_decode` makes a running decode call return early; used by close() only.
-    // `files`: for what memory has no room for; null: none.
+    // `files`: for what memory has no room for; null: none. `draft_model`: see Scheduler.
     EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config, std::function<void()> notify,
-               std::function<void()> abort_decode, std::unique_ptr<QueuedFiles> files = nullptr);
+               std::function<void()> abort_decode, std::unique_ptr<QueuedFiles> files = nullptr,
+               std::unique_ptr<DraftModel> draft_model = nullptr);
     ~EngineLoop();
     EngineLoop(const EngineLoop&) = delete;
     EngineLoop& operator=(const EngineLoop&) = delete;
@@ -90,6 +92,7 @@ class EngineLoop {
     std::function<void()> notify_;
     std::function<void()> abort_decode_;
     std::unique_ptr<QueuedFiles> files_;
+    std::unique_ptr<DraftModel> draft_model_;
 
     mutable std::mutex mutex_;
     std::condition_variable wake_;

@@ -180,6 +180,16 @@ function checkTogether(config: ServeConfig): void {
       "--keep-alive needs --models-dir: a single model stays loaded.",
       "keep-alive",
     );
+  if (config.draftModel !== undefined && config.modelsDir !== undefined)
+    throw invalidOption(
+      "--draft-model needs a single model: --models-dir excludes it.",
+      "draft-model",
+    );
+  if (config.deterministic && config.draftModel !== undefined)
+    throw invalidOption(
+      "--draft-model and --deterministic exclude each other. Give one.",
+      "draft-model",
+    );
   if (config.deterministic && config.drafts)
     throw invalidOption("--drafts and --deterministic exclude each other. Give one.", "drafts");
   if (nPredict === 0)

@@ -82,6 +82,13 @@ export const engineOptions = inGroup("Engine", {
     help: "Try several tokens at once where an answer repeats what the conversation has, if that is faster. Never with --deterministic.",
     fromFolder: true,
   },
+  draftModel: {
+    kind: "path",
+    short: "md",
+    alias: ["model-draft"],
+    value: "FILE",
+    help: "GGUF file of a smaller model of the same family, which says how an answer may go on; the model checks several such tokens at once, where that is faster. Turns --drafts on.",
+  },
   targetItlMs: {
     kind: "integer",
     min: 0,

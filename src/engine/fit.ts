@@ -46,16 +46,18 @@ const mostRam = 8192 * mib;
 const deviceMargin = 512 * mib;
 
 /**
- * Resolves options with what the memory allows. `model` was probed: measuring it cannot end the process.
+ * Resolves options with what the memory allows. `model` and `draft` were probed: measuring them cannot end the process.
  * @throws FermataError invalid_option | model_invalid
  */
 export async function fitOptions(
   options: EngineOptions,
   model: CheckedModel,
   machine: Machine,
+  draft?: CheckedModel,
 ): Promise<Fit> {
   const { trainedContext, positions } = model;
-  const facts = { trainedContext, positions, physicalCores: physicalCores() };
+  const draftContext = draft && contextLimit(draft);
+  const facts = { trainedContext, positions, draftContext, physicalCores: physicalCores() };
   const trained = contextLimit(facts);
   const devices = usedDevices(machine.devices(), options);
   if (devices.length === 0) assertNoLayers(options);

@@ -3,7 +3,7 @@
 import { FermataError, invalidOption } from "../errors.ts";
 import { addonPath, loadAddon } from "../native/addon.ts";
 import type { NativeAddon, NativeBatch, NativeEngine } from "../native/addon-types.ts";
-import { checkGguf } from "./gguf-check.ts";
+import { checkGguf, type CheckedModel } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
 import { assertFits, type Fit, fitOptions, type Machine } from "./fit.ts";
 import { cellBlock, resolveOptions } from "./options.ts";
@@ -50,6 +50,7 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
     throw invalidOption("modelPath must be the path of a GGUF file.", "modelPath");
   const checked = checkGguf(options.modelPath);
   if (checked.readsOnly) throw readsOnly(options.modelPath, checked.ranks);
+  const draft = checkDraftModel(options);
   const addon = loadAddon();
   // A mistake in the options is said before the file is probed.
   const { trainedContext, positions } = checked;
@@ -59,15 +60,22 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
       `${options.modelPath} has weights for ${positions} positions; ${cellBlock} are the least that llama.cpp runs.`,
     );
   resolveOptions(options, { trainedContext, positions, physicalCores: 1 });
-  await probeModel(options.modelPath, { addonPath: addonPath(), signal });
+  for (const { path } of draft === undefined ? [checked] : [checked, draft])
+    await probeModel(path, { addonPath: addonPath(), signal });
   await addRpcServers(addon, options);
   const availableBytes = process.availableMemory();
   const measure: Machine["measure"] = (resolved, sizes) => addon.measure(resolved, sizes);
-  return await fitOptions(options, checked, {
-    measure,
-    devices: () => addon.devices(),
-    availableBytes,
-  });
+  const machine = { measure, devices: () => addon.devices(), availableBytes };
+  return await fitOptions(options, checked, machine, draft);
+}
+
+/** @throws FermataError model_not_found | model_invalid | invalid_option */
+function checkDraftModel({ draftModel }: EngineOptions): CheckedModel | undefined {
+  if (draftModel === undefined) return undefined;
+  const checked = checkGguf(draftModel);
+  if (checked.readsOnly)
+    throw invalidOption(`draftModel: ${draftModel} generates no text.`, "draftModel");
+  return checked;
 }
 
 function readsOnly(path: string, ranks: boolean): FermataError {

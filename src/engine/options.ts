@@ -16,6 +16,8 @@ export interface LoadFacts {
   trainedContext: number | undefined;
   /** For how many positions it has learned weights; undefined where it computes them. */
   positions?: number | undefined;
+  /** Tokens that the draft model reads at most; undefined: there is none, or it does not say. */
+  draftContext?: number | undefined;
   physicalCores: number;
 }
 
@@ -95,7 +97,12 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   );
   const cacheRam = integer("cacheRam", options.cacheRam ?? 0, 0, 2 ** 24);
   const cacheDisk = integer("cacheDisk", options.cacheDisk ?? 0, 0, 2 ** 30);
-  const { cacheDir, cacheRemote } = options;
+  const { cacheDir, cacheRemote, draftModel } = options;
+  if (deterministic && draftModel !== undefined)
+    throw invalidOption(
+      "A deterministic engine has no drafts: leave draftModel out.",
+      "draftModel" satisfies OptionName,
+    );
   if (cacheDisk > 0 && cacheDir === undefined && cacheRemote === undefined)
     throw invalidOption(
       "cacheDisk needs cacheDir: a folder for the files.",
@@ -120,7 +127,16 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cacheTypeK,
     cacheTypeV,
     deterministic,
-    draftLimit: (options.drafts ?? false) ? mostDrafted : 0,
+    draftLimit: (options.drafts ?? draftModel !== undefined) ? mostDrafted : 0,
+    ...(draftModel === undefined
+      ? {}
+      : {
+          draftModel: {
+            modelPath: draftModel,
+            gpuLayers: gpuLayers === 0 ? 0 : -1,
+            contextSize: Math.min(contextSize, facts.draftContext ?? contextSize),
+          },
+        }),
     stepTokenBudget,
     targetItlMs: integer("targetItlMs", options.targetItlMs ?? 250, 0, maximumInt32),
     shortChunks: options.targetItlMs === undefined,
@@ -144,7 +160,7 @@ function folderOf(modelPath: string): string {
 export function contextLimit({
   trainedContext,
   positions,
-}: Omit<LoadFacts, "physicalCores">): number | undefined {
+}: Pick<LoadFacts, "trainedContext" | "positions">): number | undefined {
   if (positions === undefined) return trainedContext;
   const longest = longestContext(positions);
   return Math.min(trainedContext ?? longest, longest);

@@ -52,9 +52,14 @@ export interface EngineOptions {
   deterministic?: boolean | undefined;
   /**
    * Tokens that a sequence has said or read before are tried several at a time, where that is faster.
-   * The tokens of an answer are the same. Default: false; a deterministic engine has none.
+   * The tokens of an answer are the same. Default: false, without `draftModel`; a deterministic engine has none.
    */
   drafts?: boolean | undefined;
+  /**
+   * Path of a smaller model of the same vocabulary, which says how an answer may go on where its own text does not;
+   * `drafts` is on then. Its layers go where the model's do.
+   */
+  draftModel?: string | undefined;
   /** Rows of a step. Default 512. */
   stepTokenBudget?: number | undefined;
   /** Rows of a pass over the weights, at most those of a step. Default 512. */

@@ -52,6 +52,8 @@ export interface NativeLoadOptions {
   deterministic: boolean;
   /** Drafted tokens of a sequence in a step; 0: none. */
   draftLimit: number;
+  /** That proposes drafts, of the same vocabulary. */
+  draftModel?: NativeDraftModelOptions | undefined;
   /** Rows a step may carry; prefill chunks fill what decode rows leave. */
   stepTokenBudget: number;
   /** Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit. */
@@ -66,6 +68,13 @@ export interface NativeLoadOptions {
   maxQueue: number;
   /** Count rows and check cache integrity when idle; for tests and bug reports. */
   audit: boolean;
+}
+
+export interface NativeDraftModelOptions {
+  modelPath: string;
+  gpuLayers: number;
+  /** Tokens of a text that it reads; longer ones have no drafts of it. */
+  contextSize: number;
 }
 
 /** Of Redis or Valkey. */

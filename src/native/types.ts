@@ -263,6 +263,8 @@ export interface EngineStats {
   draftedRows: number;
   /** Of these: their tokens came. */
   acceptedRows: number;
+  /** That the draft model computed. */
+  draftModelRows: number;
   steps: number;
   microBatches: number;
   copies: number;

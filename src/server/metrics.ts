@@ -45,6 +45,7 @@ const engineCounts = {
     "fermata_accepted_rows_total",
     "Of those, rows whose tokens came; the others were rejected.",
   ],
+  draftModelRows: ["fermata_draft_model_rows_total", "Rows that the draft model computed."],
   ramSaves: ["fermata_ram_saves_total", "Sequences that left their slots for memory."],
   ramRestores: ["fermata_ram_restores_total", "Sequences that came back from memory."],
   ramDrops: ["fermata_ram_drops_total", "Sequences that memory had no room for any more."],

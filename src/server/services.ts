@@ -121,7 +121,8 @@ type PublishedStats =
   | "computeThreads"
   | "stepAgeMs"
   | "draftedRows"
-  | "acceptedRows";
+  | "acceptedRows"
+  | "draftModelRows";
 
 export interface ServerServices {
   chat: {

@@ -46,4 +46,5 @@ export const idleStats = {
   discardedTokens: 0,
   draftedRows: 0,
   acceptedRows: 0,
+  draftModelRows: 0,
 };

@@ -262,6 +262,7 @@ export function createWorld(
         discardedTokens: 1,
         draftedRows: 6,
         acceptedRows: 5,
+        draftModelRows: 9,
         ...usage,
       }),
       onStep: (listener) => listeners.push(listener),

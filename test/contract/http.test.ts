@@ -135,6 +135,7 @@ test("metrics publish the engine's counters", async () => {
     "fermata_extended_tokens_total 4",
     "fermata_drafted_rows_total 6",
     "fermata_accepted_rows_total 5",
+    "fermata_draft_model_rows_total 9",
     "fermata_discarded_tokens_total 1",
     "fermata_unextended_holds_total 4",
     "fermata_template_rerenders_total 2",

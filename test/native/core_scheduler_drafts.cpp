@@ -95,12 +95,30 @@ struct Run {
     EngineStats stats;
 };
 
-// Readers take what there is after each step, some of the time.
+// It agrees with the model except where that copies, has less room and fails at times.
+std::unique_ptr<DraftModel> draft_model_for(const Case& each, std::uint32_t seed) {
+    CacheShape shape = each.shape;
+    shape.max_rows = shape.micro_batch_rows = DraftModel::kMostRead;
+    shape.max_logit_rows = 0;
+    shape.cells_per_sequence -= static_cast<std::int32_t>(seed % 60);
+    auto backend = std::make_unique<FakeBackend>(shape);
+    backend->set_copies(each.copies - seed % 60);
+    backend->set_end_period(each.end_period);
+    for (std::int64_t call = 7; call < 200; call += 11)
+        backend->set_status(call, call % 2 == 0 ? DecodeStatus::kNoCells : DecodeStatus::kFailed);
+    double now = 0.0;
+    return std::make_unique<DraftModel>(std::move(backend), kVocabulary,
+                                        [now]() mutable { return now += 0.01; });
+}
+
+// Readers take what there is after each step, some of the time. Every other case has a draft model.
 Run run(const Case& each, std::int32_t draft_limit, std::uint32_t seed) {
     Dice dice(seed);
+    const auto draft_model = seed % 2 == 0 ? draft_model_for(each, seed) : nullptr;
     World world(
         each.shape,
-        {.parallel = 4, .step_token_budget = 40, .left_limit = 8, .draft_limit = draft_limit});
+        {.parallel = 4, .step_token_budget = 40, .left_limit = 8, .draft_limit = draft_limit},
+        nullptr, draft_model.get());
     world.backend.set_copies(each.copies);
     world.backend.set_end_period(each.end_period);
     std::map<SequenceId, std::size_t> read;
@@ -187,6 +205,26 @@ std::int64_t steps_of(const std::string& prompt, std::vector<std::string> allowe
 
 }  // namespace
 
+TEST(what_the_text_does_not_say_a_draft_model_may) {
+    const auto steps_with = [](bool has_draft_model) {
+        const CacheShape shape = streams(4, 400, DraftModel::kMostRead);
+        DraftModel draft_model(std::make_unique<FakeBackend>(shape), kVocabulary,
+                               [] { return 0.0; });
+        World world(shape, {.parallel = 4, .step_token_budget = 100, .draft_limit = 15}, nullptr,
+                    has_draft_model ? &draft_model : nullptr);
+        const auto prompt = words(5, 40);
+        const SequenceId id = world.submit(prompt, 64);
+        world.run();
+        CHECK(world.outcomes.at(id).sampled == world.reference(prompt, 64));
+        const EngineStats stats = world.scheduler.stats();
+        CHECK_EQ(stats.draft_model_rows > 0, has_draft_model);
+        return stats.steps;
+    };
+    CHECK_EQ(steps_with(false), 64);
+    // Drafts grow with what comes true.
+    CHECK(steps_with(true) <= 8);
+}
+
 TEST(what_a_grammar_forces_is_drafted) {
     CHECK_EQ(steps_of("prompt", {"abcdefghijkl"}, 0), 12);
     CHECK_EQ(steps_of("prompt", {"abcdefghijkl"}, 15), 2);
@@ -199,7 +237,7 @@ TEST(what_a_grammar_forces_is_drafted) {
 TEST(random_cases_are_the_same_without_drafts) {
     const char* const named = std::getenv("FERMATA_DRAFT_CASES");
     const auto cases = static_cast<std::uint32_t>(named == nullptr ? 2'000 : std::atoi(named));
-    std::int64_t drafted = 0, accepted = 0, steps_with = 0, steps_without = 0;
+    std::int64_t drafted = 0, accepted = 0, by_model = 0, steps_with = 0, steps_without = 0;
     for (std::uint32_t seed = 0; seed < cases; ++seed) {
         const Case each = random_case(seed);
         const Run with = run(each, static_cast<std::int32_t>(1 + seed % 16), seed);
@@ -214,10 +252,12 @@ TEST(random_cases_are_the_same_without_drafts) {
         }
         drafted += with.stats.drafted_rows;
         accepted += with.stats.accepted_rows;
+        by_model += with.stats.draft_model_rows;
         steps_with += with.stats.steps;
         steps_without += without.stats.steps;
     }
     CHECK(accepted > 2 * cases);
+    CHECK(by_model > 5 * cases);
     CHECK(drafted > accepted + cases);
     CHECK(steps_with < steps_without);
 }

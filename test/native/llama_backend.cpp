@@ -371,8 +371,8 @@ TEST(the_number_of_threads_changes_between_graphs) {
     Setup steady(CacheLayout::kStreams);
     Setup changing(CacheLayout::kStreams, 2);
     for (std::int32_t at = 0; at < 20; ++at) {
-        CHECK(changing.backend->threads().use(1 + at % 2));
-        CHECK(changing.backend->threads().use(2 - at % 2));
+        CHECK(changing.backend->threads()->use(1 + at % 2));
+        CHECK(changing.backend->threads()->use(2 - at % 2));
         CHECK_EQ(changing.backend->compute_threads(), 2 - at % 2);
         reuse_freed_memory();
         CHECK(changing.decode(0, 1, at, at + 1) == steady.decode(0, 1, at, at + 1));

@@ -71,8 +71,8 @@ class World {
    public:
     explicit World(CacheShape shape,
                    SchedulerConfig config = {.parallel = 8, .step_token_budget = 64},
-                   SequenceFiles* files = nullptr)
-        : backend(shape), scheduler(config, backend, nullptr, files) {}
+                   SequenceFiles* files = nullptr, DraftModel* draft_model = nullptr)
+        : backend(shape), scheduler(config, backend, nullptr, files, draft_model) {}
 
     SequenceId submit(std::vector<Token> prompt, std::int32_t max_tokens = 16) {
         return submit({.id = 0, .prompt = std::move(prompt), .limits = {.max_tokens = max_tokens}});

@@ -24,7 +24,7 @@ export function findingOf(
 }
 
 export function examineFiles(config: ServeConfig, env: NodeJS.ProcessEnv): Finding[] {
-  const { apiKeysFile, embeddingModel, rerankModel } = config;
+  const { apiKeysFile, draftModel, embeddingModel, rerankModel } = config;
   const findings: Finding[] = [];
   const reads = <Result>(option: string, read: () => Result): Result | null => {
     try {
@@ -41,6 +41,7 @@ export function examineFiles(config: ServeConfig, env: NodeJS.ProcessEnv): Findi
     const names = servers.map(({ id }) => id);
     reads("--agents", () => readAgents(config, names));
   }
+  if (draftModel !== undefined) reads("--draft-model", () => checkGguf(draftModel));
   if (embeddingModel !== undefined) reads("--embedding-model", () => checkGguf(embeddingModel));
   if (rerankModel !== undefined) reads("--rerank-model", () => checkReranker(rerankModel));
   return findings;

@@ -60,6 +60,7 @@ test("defaults", () => {
     cacheRemote: undefined,
     deterministic: false,
     drafts: false,
+    draftModel: undefined,
     targetItlMs: undefined,
     contextCache: true,
     shareCache: false,
@@ -247,6 +248,10 @@ test("names of the model, tokens of an answer, pooling", () => {
   expect(() => load(["--pooling", "mean"])).toThrow("--pooling needs --embedding-model");
   expect(() => load(["--keep-alive", "9"])).toThrow("--keep-alive needs --models-dir");
   expect(() => load(["--deterministic", "--drafts"])).toThrow("exclude each other");
+  const draftModel = ["--draft-model", "small.gguf"];
+  expect(load(["-md", "small.gguf"]).draftModel).toBe(load(draftModel).draftModel);
+  expect(() => load(["--deterministic", ...draftModel])).toThrow("exclude each other");
+  expect(() => load(["--models-dir", "m", ...draftModel])).toThrow("needs a single model");
 });
 
 test.each([
@@ -298,7 +303,10 @@ describe("a mistake is one line that names what is valid", () => {
     [["--ctx_size=5"], "Did you mean --ctx-size?"],
     [["-x", "5"], 'Unknown option -x. "fermata serve --help" lists all.'],
     [["--jinja"], "--jinja is an option of llama-server: it is always on, leave it out."],
-    [["-md=x"], "-md is an option of llama-server: models that draft are absent"],
+    [
+      ["--spec-type=x"],
+      "--spec-type is an option of llama-server: use --drafts, and --draft-model",
+    ],
     [["--embeddings"], "give the model as --embedding-model FILE"],
     [["-m"], "-m needs a value."],
     [["model.gguf"], "Unexpected argument model.gguf."],

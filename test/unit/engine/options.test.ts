@@ -37,6 +37,24 @@ describe("resolveOptions", () => {
     });
   });
 
+  it("gives a draft model what the model has, and no longer texts than it was trained for", () => {
+    const draftModel = "small.gguf";
+    const { draftLimit, draftModel: resolved } = resolve({ draftModel });
+    expect({ draftLimit, resolved }).toEqual({
+      draftLimit: 15,
+      resolved: { modelPath: draftModel, gpuLayers: 0, contextSize: 8192 },
+    });
+    expect(resolve({ draftModel, gpuLayers: 7 }).draftModel?.gpuLayers).toBe(-1);
+    const short = { ...facts, draftContext: 2048 };
+    expect(resolveOptions({ modelPath: "m.gguf", draftModel }, short).draftModel?.contextSize).toBe(
+      2048,
+    );
+    expect(resolve({ draftModel, drafts: false }).draftLimit).toBe(0);
+    expect(() => resolve({ draftModel, deterministic: true })).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "draftModel" }),
+    );
+  });
+
   it("has others for a GPU", () => {
     const gpu = { kvLayout: "unified", cellsTotal: 32_768 };
     expect(resolve({ gpuLayers: -1 })).toMatchObject(gpu);

@@ -1,0 +1,87 @@
+// A second, smaller model of the same vocabulary, which says what sequences may go on with. It
+// reads along in a cache of its own, each sequence in the slot of the same number: what that has in
+// common with the sequence stays, the rest is read when a draft is wanted. It never decides what a
+// sequence says, so whatever goes wrong here costs drafts and nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/types.h"
+
+namespace fermata {
+
+class DraftModel {
+   public:
+    // Milliseconds; core has no clock.
+    using Clock = std::function<double()>;
+
+    // Rows of texts that it reads in one call of propose().
+    static constexpr std::int32_t kMostRead = 256;
+    // A draft ends at a token that it is less sure of: those behind it are seldom right.
+    static constexpr double kLeastSure = 0.4;
+
+    // The cache of `backend` has a slot for each of the sequences' and can be cut back, and decodes
+    // kMostRead rows at once. Tokens of drafts are below `vocabulary_size`.
+    DraftModel(std::unique_ptr<Backend> backend, std::int32_t vocabulary_size, Clock clock);
+
+    struct Reader {
+        SlotId slot = kNoSlot;
+        std::span<const Token> tokens;  // at least one
+        std::int32_t most = 0;          // tokens of its draft
+    };
+
+    // The likeliest continuation of each, slots ascending. Empty where its text is not read to the
+    // end yet, is too long, or goes on too uncertainly.
+    std::vector<std::vector<Token>> propose(std::span<const Reader> readers);
+
+    // Tokens that it has not read.
+    std::int32_t unread(SlotId slot, std::span<const Token> tokens) const;
+    // How long it takes to read so many; 0: not known.
+    double milliseconds_to_read(std::int32_t rows) const;
+    // How long a token more of each takes, of so many sequences; 0: not known.
+    double milliseconds_for(std::size_t sequences) const;
+    // How long propose() took since the last call of this.
+    double take_spent();
+    // In all.
+    std::int64_t rows() const { return rows_; }
+
+   private:
+    // A reader that has read its text: its draft grows.
+    struct Open {
+        std::size_t reader;
+        std::size_t row;  // of the last decode
+    };
+    struct Average {
+        double value = 0.0;
+        std::int32_t count = 0;
+        void add(double seen);
+    };
+
+    std::vector<Token>& content(SlotId slot);
+    std::int32_t shared(SlotId slot, std::span<const Token> tokens) const;
+    bool bring_to_common(const Reader& reader);
+    std::vector<Open> read(std::span<const Reader> readers);
+    Token next_token(std::size_t row);
+    bool decode();
+    void forget(SlotId slot);
+
+    std::unique_ptr<Backend> backend_;
+    CacheShape shape_;
+    std::size_t vocabulary_size_;
+    Clock clock_;
+    std::vector<std::vector<Token>> contents_;  // of the slots
+    std::vector<BatchRow> batch_;
+    Average read_row_;                       // milliseconds
+    std::map<std::size_t, Average> rounds_;  // by sequences
+    double spent_ = 0.0;
+    std::int64_t rows_ = 0;
+};
+
+}  // namespace fermata

@@ -1,0 +1,140 @@
+// What a draft model reads, proposes and keeps in its cache.
+#include "check.h"
+#include "core/draft_model.h"
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+// A draft model over the fake backend, whose clock goes on by a millisecond whenever it is read.
+class Drafting {
+   public:
+    explicit Drafting(CacheShape shape = streams(4, 400, DraftModel::kMostRead),
+                      std::int32_t vocabulary_size = kVocabulary) {
+        auto owned = std::make_unique<FakeBackend>(shape);
+        backend = owned.get();
+        model = std::make_unique<DraftModel>(std::move(owned), vocabulary_size,
+                                             [this] { return now += 1.0; });
+    }
+
+    std::vector<Token> propose(SlotId slot, const std::vector<Token>& text, std::int32_t most) {
+        const DraftModel::Reader reader{slot, text, most};
+        return model->propose(std::span(&reader, 1)).front();
+    }
+    // What its backend goes on with, one token after the other.
+    std::vector<Token> reference(std::vector<Token> text, std::size_t count) const {
+        const auto size = text.size();
+        while (text.size() < size + count)
+            text.push_back(backend->next_token(text));
+        return {text.begin() + static_cast<std::ptrdiff_t>(size), text.end()};
+    }
+
+    double now = 0.0;
+    FakeBackend* backend = nullptr;
+    std::unique_ptr<DraftModel> model;
+};
+
+}  // namespace
+
+TEST(drafts_are_what_the_model_says) {
+    Drafting drafting;
+    const auto one = words(1, 20), other = words(2, 33);
+    CHECK(drafting.propose(0, one, 5) == drafting.reference(one, 5));
+    const std::vector<DraftModel::Reader> both{{1, other, 3}, {3, one, 6}};
+    const auto drafts = drafting.model->propose(both);
+    CHECK(drafts[0] == drafting.reference(other, 3));
+    CHECK(drafts[1] == drafting.reference(one, 6));
+}
+
+TEST(only_what_is_new_is_read) {
+    Drafting drafting;
+    auto text = words(1, 50);
+    const auto draft = drafting.propose(0, text, 4);
+    // The last of its tokens was never computed.
+    CHECK_EQ(drafting.model->rows(), 50 + 3);
+    text = joined(text, draft);
+    text.push_back('x');
+    CHECK_EQ(drafting.model->unread(0, text), 2);
+    CHECK(drafting.propose(0, text, 1) == drafting.reference(text, 1));
+    CHECK_EQ(drafting.model->rows(), 53 + 2);
+    // It came otherwise: the rejected rows leave.
+    text[52] = '!';
+    CHECK(drafting.propose(0, text, 1) == drafting.reference(text, 1));
+    CHECK_EQ(drafting.model->rows(), 55 + 3);
+    // Nothing is new but the logits of its last token are gone.
+    CHECK(drafting.propose(0, text, 1) == drafting.reference(text, 1));
+    CHECK_EQ(drafting.model->rows(), 58 + 1);
+}
+
+TEST(a_long_text_is_read_in_pieces_and_has_no_draft_before) {
+    Drafting drafting;
+    const auto text = words(3, 300), later = words(4, 10);
+    const std::vector<DraftModel::Reader> both{{0, text, 2}, {1, later, 2}};
+    auto drafts = drafting.model->propose(both);
+    CHECK(drafts[0].empty() && drafts[1].empty());
+    CHECK_EQ(drafting.model->rows(), DraftModel::kMostRead);
+    drafts = drafting.model->propose(both);
+    CHECK(drafts[0] == drafting.reference(text, 2));
+    CHECK(drafts[1] == drafting.reference(later, 2));
+    CHECK(drafting.propose(2, words(5, 401), 2).empty());
+}
+
+TEST(a_beginning_is_copied_from_the_slot_that_has_it) {
+    for (const bool pooled : {false, true}) {
+        const std::int32_t rows = DraftModel::kMostRead;
+        Drafting drafting(pooled ? unified(4, 800, 400, rows) : streams(4, 400, rows));
+        const auto prefix = words(1, 200);
+        drafting.propose(2, joined(prefix, words(2, 20)), 1);
+        const auto text = joined(prefix, words(3, 20));
+        CHECK(drafting.propose(1, text, 3) == drafting.reference(text, 3));
+        CHECK_EQ(drafting.model->rows(), 220 + 20 + 2);
+    }
+}
+
+TEST(a_pool_that_is_full_is_emptied) {
+    Drafting drafting(unified(4, 120, 100, DraftModel::kMostRead));
+    const auto text = words(2, 80);
+    CHECK_EQ(drafting.propose(0, words(1, 80), 1).size(), 1u);
+    CHECK(drafting.propose(1, text, 1).empty());
+    CHECK_EQ(drafting.backend->cells_in_use(), 0);
+    CHECK(drafting.propose(1, text, 1) == drafting.reference(text, 1));
+}
+
+TEST(a_decode_that_fails_costs_the_draft_and_no_more) {
+    Drafting drafting;
+    const auto text = words(1, 20);
+    drafting.backend->set_status(0, DecodeStatus::kFailed);
+    drafting.backend->set_status(2, DecodeStatus::kFailed);
+    CHECK(drafting.propose(0, text, 3).empty());
+    CHECK(drafting.propose(0, text, 3) == drafting.reference(text, 1));
+    CHECK(drafting.propose(0, text, 3) == drafting.reference(text, 3));
+    drafting.backend->break_logits(true);
+    CHECK(drafting.propose(0, text, 3).empty());
+}
+
+TEST(an_end_and_what_the_other_vocabulary_has_not_are_no_drafts) {
+    Drafting ending, small(streams(4, 400, DraftModel::kMostRead), 'b');
+    ending.backend->set_end_period(1);
+    CHECK(ending.propose(0, words(1, 9), 4).empty());
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+        for (const Token token : small.propose(0, words(seed, 9), 4))
+            CHECK(token < 'b');
+    }
+}
+
+TEST(times_are_learned) {
+    Drafting drafting;
+    CHECK_EQ(drafting.model->milliseconds_to_read(10), 0.0);
+    CHECK_EQ(drafting.model->milliseconds_for(1), 0.0);
+    drafting.propose(0, words(1, 100), 3);
+    // The clock was read before and behind each of them.
+    CHECK_EQ(drafting.model->milliseconds_to_read(100), 1.0);
+    CHECK_EQ(drafting.model->milliseconds_for(1), 1.0);
+    CHECK_EQ(drafting.model->milliseconds_for(2), 0.0);
+    CHECK_EQ(drafting.model->take_spent(), 7.0);
+    CHECK_EQ(drafting.model->take_spent(), 0.0);
+}
+
+TEST_MAIN()
