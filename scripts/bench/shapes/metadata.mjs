@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { kinds, readMetadata } from "./gguf-header.mjs";
+import { kinds, readHeader } from "./gguf-header.mjs";
 import { hasAttention } from "./shape.mjs";
 
 const tokenTypes = { control: 3, userDefined: 4, unused: 5 };
@@ -26,7 +26,7 @@ export function vocabularyFiles(llamaSource) {
 /** Qwen's vocabulary and ChatML template out of llama.cpp's source, as metadata entries. */
 function tokenizerMetadata(llamaSource) {
   const [vocabulary, template] = vocabularyFiles(llamaSource);
-  const source = readMetadata(readFileSync(vocabulary));
+  const { metadata: source } = readHeader(readFileSync(vocabulary));
   const entries = [...source].filter(([key]) => key.startsWith("tokenizer."));
   const metadata = new Map(entries);
 
