@@ -108,13 +108,20 @@ bool DraftModel::bring_to_common(const Reader& reader) {
     return true;
 }
 
-// At most kMostRead tokens of all, in order. Returns those that are read to the end.
+std::int32_t DraftModel::rows_to_read_at_once() const {
+    if (read_row_.value <= 0.0) return kMostRead;
+    const double rows = kReadFor / read_row_.value;
+    return static_cast<std::int32_t>(std::clamp<double>(rows, kLeastRead, kMostRead));
+}
+
+// So many tokens of all, in order. Returns those that are read to the end.
 std::vector<DraftModel::Open> DraftModel::read(std::span<const Reader> readers) {
     std::vector<Open> open;
+    const std::int32_t most_rows = rows_to_read_at_once();
     batch_.clear();
     for (std::size_t i = 0; i < readers.size(); ++i) {
         const auto& [slot, tokens, most] = readers[i];
-        const auto room = kMostRead - static_cast<std::int32_t>(batch_.size());
+        const auto room = most_rows - static_cast<std::int32_t>(batch_.size());
         const auto size = static_cast<std::int32_t>(tokens.size());
         if (room <= 0 || most <= 0 || size > shape_.cells_per_sequence) continue;
         if (!bring_to_common(readers[i])) {

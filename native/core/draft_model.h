@@ -22,8 +22,11 @@ class DraftModel {
     // Milliseconds; core has no clock.
     using Clock = std::function<double()>;
 
-    // Rows of texts that it reads in one call of propose().
+    // Rows of texts that it reads in one call of propose(): as many as take kReadFor milliseconds,
+    // since whatever runs waits for them.
     static constexpr std::int32_t kMostRead = 256;
+    static constexpr std::int32_t kLeastRead = 32;
+    static constexpr double kReadFor = 100.0;
     // A draft ends at a token that it is less sure of: those behind it are seldom right.
     static constexpr double kLeastSure = 0.4;
 
@@ -67,6 +70,7 @@ class DraftModel {
     std::vector<Token>& content(SlotId slot);
     std::int32_t shared(SlotId slot, std::span<const Token> tokens) const;
     bool bring_to_common(const Reader& reader);
+    std::int32_t rows_to_read_at_once() const;
     std::vector<Open> read(std::span<const Reader> readers);
     Token next_token(std::size_t row);
     bool decode();

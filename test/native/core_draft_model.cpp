@@ -8,7 +8,7 @@ using namespace fermata::testing;
 
 namespace {
 
-// A draft model over the fake backend, whose clock goes on by a millisecond whenever it is read.
+// A draft model over the fake backend, whose clock goes on by `pace` whenever it is read.
 class Drafting {
    public:
     explicit Drafting(CacheShape shape = streams(4, 400, DraftModel::kMostRead),
@@ -16,7 +16,7 @@ class Drafting {
         auto owned = std::make_unique<FakeBackend>(shape);
         backend = owned.get();
         model = std::make_unique<DraftModel>(std::move(owned), vocabulary_size,
-                                             [this] { return now += 1.0; });
+                                             [this] { return now += pace; });
     }
 
     std::vector<Token> propose(SlotId slot, const std::vector<Token>& text, std::int32_t most) {
@@ -31,7 +31,7 @@ class Drafting {
         return {text.begin() + static_cast<std::ptrdiff_t>(size), text.end()};
     }
 
-    double now = 0.0;
+    double now = 0.0, pace = 1.0;
     FakeBackend* backend = nullptr;
     std::unique_ptr<DraftModel> model;
 };
@@ -79,6 +79,21 @@ TEST(a_long_text_is_read_in_pieces_and_has_no_draft_before) {
     CHECK(drafts[0] == drafting.reference(text, 2));
     CHECK(drafts[1] == drafting.reference(later, 2));
     CHECK(drafting.propose(2, words(5, 401), 2).empty());
+}
+
+TEST(a_slow_one_reads_less_at_once) {
+    Drafting drafting;
+    drafting.pace = 60.0;
+    drafting.propose(0, words(1, 100), 1);
+    CHECK_EQ(drafting.model->rows(), 100);
+    // 60 milliseconds for 100 rows: 166 in 100.
+    CHECK(drafting.propose(1, words(2, 300), 1).empty());
+    CHECK_EQ(drafting.model->rows(), 100 + 166);
+    drafting.pace = 10'000.0;
+    drafting.propose(1, words(2, 300), 1);
+    const auto before = drafting.model->rows();
+    drafting.propose(2, words(3, 300), 1);
+    CHECK_EQ(drafting.model->rows(), before + DraftModel::kLeastRead);
 }
 
 TEST(a_beginning_is_copied_from_the_slot_that_has_it) {
