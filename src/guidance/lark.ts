@@ -1,7 +1,6 @@
 /** Pieces of llguidance's Lark dialect. */
 
 import { isJsonObject } from "../json.ts";
-import { formatOf } from "./schema/decide/formats.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type { ControlToken } from "./types.ts";
 
@@ -143,11 +142,9 @@ export interface TextTerminal {
 /** @param schema of strings, as `compileSchema` writes it */
 export function textTerminal(schema: JsonObject): TextTerminal {
   const conditions = (schema["allOf"] ?? [schema]) as JsonObject[];
-  const terminals = conditions.flatMap(({ pattern, format }) => {
-    if (typeof pattern === "string") return [regexTerminal(pattern.slice(1, -1))];
-    const known = typeof format === "string" ? formatOf(format) : "annotation";
-    return typeof known === "string" ? [] : [regexTerminal(known.pattern)];
-  });
+  const terminals = conditions.flatMap(({ pattern }) =>
+    typeof pattern === "string" ? [regexTerminal(pattern.slice(1, -1))] : [],
+  );
   const min = Number(schema["minLength"] ?? 0);
   const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
   const mayBeEmpty = terminals.length === 0 && min === 0;

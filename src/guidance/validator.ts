@@ -10,6 +10,7 @@ import formats from "ajv-formats";
 import { boundedRegex, Unmatched } from "./bounded-regex.ts";
 import { type Checkable, checkablePart } from "./checkable.ts";
 import { ownFormats } from "./schema/decide/formats.ts";
+import { isMultiple } from "./schema/decide/numbers.ts";
 import { SchemaDocument } from "./schema/read/document.ts";
 
 /** What is wrong with a value, for the model and the log. */
@@ -26,7 +27,6 @@ const options: Options = {
   strict: false,
   allErrors: false,
   validateSchema: false,
-  addUsedSchema: false,
   logger: false,
   validateFormats: true,
   // A property may be called as what every object inherits.
@@ -45,6 +45,13 @@ export function compileValidator(schema: unknown): Validate {
         ? new Ajv({ ...options, ignoreKeywordsWithRef: true })
         : new Ajv2020(options);
     formats.default(ajv);
+    ajv.removeKeyword("multipleOf");
+    ajv.addKeyword({
+      keyword: "multipleOf",
+      type: "number",
+      validate: (of: number, value: number) => isMultiple(value, of),
+      error: { message: ({ schema }) => `must be multiple of ${String(schema)}` },
+    });
     for (const [name, { pattern }] of ownFormats)
       ajv.addFormat(name, new RegExp(`^(?:${pattern})$`, "u"));
     return validateBy(ajv.compile(part.schema), part);

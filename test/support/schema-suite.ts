@@ -75,8 +75,8 @@ async function walkCase(
   }
 }
 
-/** @returns why there is none */
-async function acceptor(
+/** Whether masks let a text through. @returns why there are none */
+export async function acceptor(
   engine: Engine,
   schema: unknown,
 ): Promise<string | ((text: string) => Promise<boolean>)> {

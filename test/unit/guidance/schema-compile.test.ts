@@ -291,6 +291,15 @@ describe("rewrites", () => {
     },
   );
 
+  test.each([
+    { minimum: 0.2, maximum: 0.4 },
+    { exclusiveMinimum: 3, exclusiveMaximum: 4 },
+    { minimum: 0, maximum: 1, not: { enum: [0, 1] } },
+  ])("no integer lies in %j", (limits) => {
+    expect(compile({ type: "integer", ...limits }).schema).toBeNull();
+    expect(compile({ type: "number", ...limits }).schema).not.toBeNull();
+  });
+
   test("of listed values, those of the format stay", () => {
     const { schema, issues } = compile({ enum: ["::1", "one", "P1D"], format: "ipv6" });
     expect(issues).toEqual([]);

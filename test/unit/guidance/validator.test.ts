@@ -23,6 +23,28 @@ test("knows both drafts and formats", () => {
   expect(problemOf(email, "nobody")).toBe('/ must match format "email"');
 });
 
+test("a schema that refers to all of itself", () => {
+  const validate = compileValidator({
+    type: "object",
+    properties: { next: { $ref: "#" }, id: { type: "integer" } },
+  });
+  expect(validate({ next: { next: { id: 1 } } })).toBeNull();
+  expect(validate({ next: { next: { id: "a" } } })).toMatchObject({
+    problem: "/next/next/id must be integer",
+    isCertain: true,
+  });
+});
+
+test.each([
+  [0.01, [19.99, 1.1, 0, -4.35, 1e9], [19.999, 1e-9]],
+  [0.25, [0.5, 12.75], [0.3]],
+  [2, [12_345_678_902], [12_345_678_901, 0.5]],
+])("multiples of %d", (multipleOf, valid, invalid) => {
+  const problem = `/ must be multiple of ${multipleOf}`;
+  for (const value of valid) expect(problemOf({ multipleOf }, value), `${value}`).toBeNull();
+  for (const value of invalid) expect(problemOf({ multipleOf }, value), `${value}`).toBe(problem);
+});
+
 test("judges each pattern by itself", () => {
   const schema = {
     properties: {

@@ -88,18 +88,66 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
   const ranges = intervals(facts, report);
   if (facts.far !== null && ranges.length > 0)
     report({ ...facts.far, reason: "is beyond 64 bits, and masks do not count that far" });
-  return ranges.map((interval) => ({
-    type: "number",
-    values: null,
-    schema: {
-      type: facts.integer === true ? "integer" : "number",
-      ...interval,
-      ...(facts.multiples.length === 1 ? { multipleOf: facts.multiples[0] } : {}),
-      ...(facts.multiples.length > 1
-        ? { allOf: facts.multiples.map((multipleOf) => ({ multipleOf })) }
-        : {}),
-    },
-  }));
+  const type = facts.integer === true ? "integer" : "number";
+  const written = ranges.flatMap((interval) =>
+    [facts.multiples, ...shorterMultiples(facts.multiples)].map((multiples): ScalarAlternative => ({
+      type: "number",
+      values: null,
+      schema: {
+        type,
+        ...interval,
+        ...(multiples.length === 1 ? { multipleOf: multiples[0] } : {}),
+        ...(multiples.length > 1 ? { allOf: multiples.map((multipleOf) => ({ multipleOf })) } : {}),
+      },
+    })),
+  );
+  const excluded = new Set(facts.excluded);
+  const values = [...new Set(ranges.flatMap(shortenedLimits))].filter(
+    (value) => isNumberOf(facts, value) && !excluded.has(value),
+  );
+  if (values.length > 0) written.push({ type: "number", schema: { enum: values }, values });
+  return written;
+}
+
+/**
+ * What the mask engine misses of multiples: it reads all decimals that they may have, or none. So of 0.25 it takes 0.50 and
+ * not 0.5, which is a multiple of 0.25 and of 0.1.
+ */
+function shorterMultiples(multiples: readonly number[]): number[][] {
+  const scales = multiples.map(decimalsOf);
+  const isCoprime = multiples.every((multiple, index) => {
+    const units = Math.round(multiple * 10 ** scales[index]!);
+    return units % 2 !== 0 && units % 5 !== 0;
+  });
+  const most = isCoprime ? 0 : Math.max(0, ...scales) - 1;
+  return Array.from({ length: Math.max(0, most) }, (_, index) => [
+    ...multiples,
+    Number(`1e-${index + 1}`),
+  ]);
+}
+
+const mostDecimals = 30;
+
+function decimalsOf(value: number): number {
+  let decimals = 0;
+  while (Number(value.toFixed(decimals)) !== value && decimals < mostDecimals) decimals += 1;
+  return decimals;
+}
+
+/**
+ * What the mask engine misses in a range: of a limit away from 0 it wants each digit behind the point or another one, so up
+ * to 99.95 it takes neither 99.9 nor, for the limits of their ranges, what is shorter still.
+ */
+function shortenedLimits(range: JsonObject): number[] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = range as Record<string, number>;
+  const low = minimum ?? exclusiveMinimum ?? 0;
+  const high = maximum ?? exclusiveMaximum ?? 0;
+  return [Math.min(low, 0), Math.max(high, 0)].flatMap((limit) => {
+    const [, whole = "", digits = ""] = /^(-?\d+\.)(\d+)$/u.exec(String(limit)) ?? [];
+    return Array.from(digits.slice(0, -1), (_, index) =>
+      Number(whole + digits.slice(0, index + 1)),
+    );
+  });
 }
 
 function isNumberOf(facts: Facts, value: number): boolean {
@@ -113,9 +161,10 @@ function isNumberOf(facts: Facts, value: number): boolean {
   );
 }
 
-function isMultiple(value: number, of: number): boolean {
-  const quotient = value / of;
-  return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient));
+/** Of the decimals as they are written: to a processor 19.99 is no multiple of 0.01. */
+export function isMultiple(value: number, of: number): boolean {
+  const scale = 10 ** Math.max(decimalsOf(value), decimalsOf(of));
+  return Math.round(value * scale) % Math.round(of * scale) === 0;
 }
 
 /** The range without the excluded numbers. */
@@ -131,7 +180,9 @@ function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
     pieces.push({ ...low, exclusiveMaximum: hole });
     low = { exclusiveMinimum: hole };
   }
-  return [...pieces, { ...low, ...upperLimit(facts) }].filter(isInhabited);
+  return [...pieces, { ...low, ...upperLimit(facts) }].filter(
+    (range) => isInhabited(range) && (facts.integer !== true || hasInteger(range)),
+  );
 }
 
 function lowerLimit({ minimum, exclusiveMinimum }: Facts): JsonObject {
@@ -153,6 +204,16 @@ function exactLimits({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: F
     ...(exclusiveMinimum >= minimum ? { exclusiveMinimum } : { minimum }),
     ...(exclusiveMaximum <= maximum ? { exclusiveMaximum } : { maximum }),
   };
+}
+
+/** The mask engine refuses a range without one. */
+function hasInteger(range: JsonObject): boolean {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = range as Record<string, number>;
+  const low = Math.ceil(minimum ?? exclusiveMinimum ?? -Infinity);
+  const high = Math.floor(maximum ?? exclusiveMaximum ?? Infinity);
+  const first = low === exclusiveMinimum ? low + 1 : low;
+  const last = high === exclusiveMaximum ? high - 1 : high;
+  return first <= last;
 }
 
 function isInhabited(range: JsonObject): boolean {

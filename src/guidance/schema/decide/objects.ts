@@ -245,8 +245,8 @@ function namesOf(
   if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
   const [only] = found;
   if (only === undefined || found.length > 1 || !("schema" in only)) return null;
-  const { pattern, minLength, maxLength, format, allOf } = only.schema;
-  if (format !== undefined || allOf !== undefined) return null;
+  const { pattern, minLength, maxLength, allOf } = only.schema;
+  if (allOf !== undefined) return null;
   const hasLength = minLength !== undefined || maxLength !== undefined;
   if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
   if (!hasLength) return "any";

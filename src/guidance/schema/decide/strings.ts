@@ -103,17 +103,16 @@ const maxListed = 1000;
 
 export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
   const { count, report } = solver;
-  const { patterns, formats, maxLength } = withFormats(facts);
+  const { patterns, maxLength } = withFormats(facts);
   if (facts.minLength > maxLength) return [];
   if (facts.values !== null) {
     const excluded = new Set(facts.excluded);
-    const all = [...patterns, ...formats.map(({ pattern }) => pattern)];
     const values = (facts.values as string[]).filter(
       (value) =>
         !excluded.has(value) &&
         hasLength(facts, value) &&
         // What is too long to be matched here is left to the validator.
-        (isLong(value) || all.every(({ regex }) => matches(regex, value, count))),
+        (isLong(value) || patterns.every(({ regex }) => matches(regex, value, count))),
     );
     if (values.length === 0) return [];
     // What is written as a pattern is nested as deep as it is long.
@@ -127,10 +126,7 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
     report({ path: "#", keyword: "not", reason: "excludes a text that is too long" });
   count(excluded.join("").length * perCharacter);
   if (excluded.length > 0) regexes.push(writeAllBut(excluded));
-  const conditions: JsonObject[] = [
-    ...regexes.map((regex) => ({ pattern: `^(?:${regex})$` })),
-    ...formats.map(({ name }) => ({ format: name })),
-  ];
+  const conditions: JsonObject[] = regexes.map((regex) => ({ pattern: `^(?:${regex})$` }));
   const schema = {
     type: "string",
     ...(facts.minLength > 0 ? { minLength: facts.minLength } : {}),
@@ -154,24 +150,17 @@ function patternOf(name: string, pattern: string): PatternFact {
   return fact;
 }
 
-/** Formats that the mask engine does not know join the patterns. */
-function withFormats(facts: Facts): {
-  patterns: PatternFact[];
-  formats: { name: string; pattern: PatternFact }[];
-  maxLength: number;
-} {
+/** Formats join the patterns: the mask engine's own refuse some texts, as an IPv6 address that ends with an IPv4 one. */
+function withFormats(facts: Facts): { patterns: PatternFact[]; maxLength: number } {
   const patterns = [...facts.patterns];
-  const formats: { name: string; pattern: PatternFact }[] = [];
   let { maxLength } = facts;
   for (const name of new Set(facts.formats)) {
     const format = formatOf(name);
     if (typeof format === "string") continue;
     maxLength = Math.min(maxLength, format.maxLength ?? Infinity);
-    const pattern = patternOf(name, format.pattern);
-    if (format.isNamed) formats.push({ name, pattern });
-    else patterns.push(pattern);
+    patterns.push(patternOf(name, format.pattern));
   }
-  return { patterns, formats, maxLength };
+  return { patterns, maxLength };
 }
 
 function writtenPatterns(

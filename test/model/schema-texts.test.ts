@@ -1,0 +1,75 @@
+// Texts of single schemas, walked through their masks: valid ones that the mask engine refuses by itself.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import { loadTestEngine } from "../support/engine.ts";
+import { hasMasks } from "../support/masks.ts";
+import { acceptor } from "../support/schema-suite.ts";
+
+let engine: Engine;
+
+beforeAll(async () => {
+  engine = await loadTestEngine({ contextSize: 64, parallel: 1, audit: false });
+});
+afterAll(() => engine.close());
+
+interface Case {
+  schema: object;
+  valid: readonly unknown[];
+  invalid: readonly unknown[];
+}
+
+const number = (limits: object): object => ({ type: "number", ...limits });
+
+const cases: Record<string, Case> = {
+  "a maximum with decimals": {
+    schema: number({ minimum: 0, maximum: 99.95 }),
+    valid: [0, 99, 99.9, 99.95, 99.94, 99.899, 9.9],
+    invalid: [99.96, 99.951, 100, -0.5],
+  },
+  "an exclusive maximum with decimals": {
+    schema: number({ exclusiveMaximum: 0.125 }),
+    valid: [0.1, 0.12, 0.1249, 0, -7.5],
+    invalid: [0.125, 0.13, 0.2],
+  },
+  "a minimum below zero with decimals": {
+    schema: number({ minimum: -122.419, maximum: -122.25 }),
+    valid: [-122.4, -122.41, -122.419, -122.3],
+    invalid: [-122.42, -122.2, -122, -123],
+  },
+  "a limit with decimals, of multiples": {
+    schema: number({ minimum: 0, maximum: 1.75, multipleOf: 0.25 }),
+    valid: [0, 0.5, 1.75],
+    invalid: [1.7, 2],
+  },
+  "multiples with fewer decimals": {
+    schema: number({ multipleOf: 0.25 }),
+    valid: [0, 1, 0.5, -12.5, 100.75],
+    invalid: [0.3, 1.7, 0.55],
+  },
+  "multiples of two numbers with fewer decimals": {
+    schema: number({ allOf: [{ multipleOf: 0.02 }, { multipleOf: 0.05 }] }),
+    valid: [0.1, 0.7, 3, 1.9],
+    invalid: [0.02, 0.05, 0.15],
+  },
+  "a number that is not a limit's beginning": {
+    schema: number({ minimum: 0, maximum: 2.25, not: { const: 2.2 } }),
+    valid: [2.25, 2.1],
+    invalid: [2.2],
+  },
+  "IPv6 that ends with IPv4": {
+    schema: { type: "string", format: "ipv6" },
+    valid: ["::ffff:192.0.2.33", "64:ff9b::192.0.2.33", "1:2:3:4:5:6:1.2.3.4", "2001:db8::1"],
+    invalid: ["::ffff:256.0.2.33", "1:2:3:4:5:6:7:1.2.3.4", "1:2"],
+  },
+};
+
+describe.skipIf(!hasMasks).each(Object.entries(cases))("%s", (_, { schema, valid, invalid }) => {
+  it("lets through what is valid, and nothing else", async () => {
+    const accepts = await acceptor(engine, schema);
+    if (typeof accepts === "string") throw new Error(accepts);
+    const passed: unknown[] = [];
+    for (const value of [...valid, ...invalid])
+      if (await accepts(JSON.stringify(value))) passed.push(value);
+    expect(passed).toEqual(valid);
+  });
+});
