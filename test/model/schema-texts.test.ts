@@ -63,6 +63,43 @@ const cases: Record<string, Case> = {
   },
 };
 
+const record = {
+  $defs: { value: { anyOf: [{ type: "string" }, { $ref: "#" }] } },
+  type: "object",
+  properties: { kind: { const: "a" }, next: { $ref: "#/$defs/value" } },
+  patternProperties: { "^[a-z_]+$": { $ref: "#/$defs/value" } },
+  additionalProperties: false,
+};
+
+Object.assign(cases, {
+  "a pattern of names that listed ones match, referring to the object itself": {
+    schema: record,
+    valid: [{}, { kind: "a" }, { kind: "a", next: { kinds: "b" } }, { nex: "b", kin: { a: {} } }],
+    invalid: [{ kind: "b" }, { next: 1 }, { other: 1 }, { Other: "a" }],
+  },
+  "names of one form beside listed ones of another type": {
+    schema: {
+      type: "object",
+      properties: { id: { type: "integer" } },
+      required: ["id"],
+      propertyNames: { pattern: "^[a-z]+$" },
+      additionalProperties: { type: "string" },
+    },
+    valid: [{ id: 1 }, { id: 1, idea: "a", i: "b" }],
+    invalid: [{ id: "a" }, { id: 1, a: 1 }, { id: 1, A: "a" }],
+  },
+  "a pattern that must not match": {
+    schema: { type: "string", not: { pattern: "^(?:tmp|x-)" } },
+    valid: ["", "tm", "a tmp", "x"],
+    invalid: ["tmp", "x-a", "tmpfile"],
+  },
+  "a pattern that looks ahead, negated": {
+    schema: { type: "string", not: { pattern: "^(?!a)[a-c]$" } },
+    valid: ["a", "", "d", "bb"],
+    invalid: ["b", "c"],
+  },
+});
+
 describe.skipIf(!hasMasks).each(Object.entries(cases))("%s", (_, { schema, valid, invalid }) => {
   it("lets through what is valid, and nothing else", async () => {
     const accepts = await acceptor(engine, schema);

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RegexError, parseRegex } from "../../../src/guidance/schema/regex/parse.ts";
 import { complementOf } from "../../../src/guidance/schema/regex/complement.ts";
+import { withoutTexts } from "../../../src/guidance/schema/regex/difference.ts";
 import { uncounted } from "../../../src/guidance/schema/steps.ts";
 import { writeWhole } from "../../../src/guidance/schema/regex/write.ts";
 
@@ -22,24 +23,57 @@ const { expression } = fc.letrec<{ expression: string }>((tie) => ({
 const texts = [""];
 for (const text of texts) if (text.length < 5) texts.push(`${text}a`, `${text}b`, `${text}\n`);
 
+const nothing = "[^\\s\\S]";
+
+/** @param written in the mask engine's syntax */
+function asWhole(written: string): RegExp {
+  return new RegExp(`^(?:${written.replaceAll("\\x{", "\\u{")})$`, "u");
+}
+
 test("the complement matches what the expression does not", () => {
   let held = 0;
   fc.assert(
     fc.property(expression, (source) => {
       let written: string;
       try {
-        written = writeWhole(complementOf(parseRegex(source), uncounted));
+        const complement = complementOf(parseRegex(source), uncounted);
+        written = complement === null ? nothing : writeWhole(complement);
       } catch (error) {
         // Too large.
         expect(error).toBeInstanceOf(RegexError);
         return;
       }
       held += 1;
-      const complement = new RegExp(`^(?:${written.replaceAll("\\x{", "\\u{")})$`, "u");
+      const complement = asWhole(written);
       const original = new RegExp(source, "u");
       for (const text of texts) expect(complement.test(text), text).toBe(!original.test(text));
     }),
     { numRuns: 400, seed: 5 },
   );
   expect(held).toBeGreaterThan(150);
+});
+
+test("what is left of an expression without some texts matches the others", () => {
+  const some = fc.subarray(texts.slice(0, 40), { minLength: 1, maxLength: 8 });
+  let held = 0;
+  fc.assert(
+    fc.property(expression, some, (source, left) => {
+      let written: string;
+      try {
+        const others = withoutTexts(parseRegex(source), left, uncounted);
+        written = others === null ? nothing : writeWhole(others);
+      } catch (error) {
+        // Too large.
+        expect(error).toBeInstanceOf(RegexError);
+        return;
+      }
+      held += 1;
+      const others = asWhole(written);
+      const original = new RegExp(source, "u");
+      for (const text of texts)
+        expect(others.test(text), text).toBe(original.test(text) && !left.includes(text));
+    }),
+    { numRuns: 400, seed: 5 },
+  );
+  expect(held).toBeGreaterThan(350);
 });

@@ -168,15 +168,15 @@ describe("rewrites", () => {
     }
   });
 
-  test.each(["a(?=b)", "^a(?!b)", "^(?!a|\\p{L})x", "^(?!.*abcabcabcabcabc)x"])(
-    "pattern %s looks ahead where it cannot be held",
-    (pattern) => {
-      const { issues } = compile({ type: "string", pattern });
-      expect(issues).toEqual([
-        expect.objectContaining({ reason: expect.stringContaining("looks ahead") }),
-      ]);
-    },
-  );
+  test.each([
+    ["a(?=b)", "looks ahead"],
+    ["^a(?!b)", "looks ahead"],
+    ["^(?!a|\\p{L})x", "excludes a Unicode property"],
+    ["^(?!.*abcabcabcabcabc)x", "excludes too much"],
+  ])("pattern %s looks ahead where it cannot be held", (pattern, reason) => {
+    const { issues } = compile({ type: "string", pattern });
+    expect(issues).toEqual([expect.objectContaining({ reason: `has a pattern that ${reason}` })]);
+  });
 
   test("patterns whose automaton is large together are not held together", () => {
     const pattern = (letter: string) => ({ pattern: `^.*${letter}.{6}b.{6}$` });
@@ -340,14 +340,21 @@ describe("rewrites", () => {
     expect(schema).toMatchObject({ properties, additionalProperties: {} });
   });
 
-  test("names that match a pattern are not told from listed ones that do, but of another type", () => {
-    const names = { properties: { a: { type: "null" } }, propertyNames: { pattern: "^[a-z]$" } };
+  test("names that match a pattern are told from listed ones that do, but of another type", () => {
+    const names = {
+      type: "object",
+      properties: { a: { type: "null" } },
+      propertyNames: { pattern: "^[a-z]$" },
+    };
     expect(compile(names).issues).toEqual([]);
     expect(compile({ ...names, additionalProperties: false }).issues).toEqual([]);
     const { schema, issues } = compile({ ...names, additionalProperties: { type: "string" } });
-    expect(issues).toEqual([expect.objectContaining({ keyword: "propertyNames" })]);
-    const object = { properties: names.properties, additionalProperties: { type: "string" } };
-    expect(JSON.stringify(schema)).toContain(JSON.stringify(object).slice(1, -1));
+    expect(issues).toEqual([]);
+    expect(schema).toMatchObject({
+      properties: names.properties,
+      patternProperties: { "^(?:[b-z])$": { type: "string" } },
+      additionalProperties: false,
+    });
   });
 
   test("recursion stays recursion, and what can never end is nothing", () => {
@@ -364,7 +371,7 @@ describe("rewrites", () => {
 describe("what no mask holds is named", () => {
   test.each([
     [{ properties: { a: { type: "string", pattern: "x(?=y)" } } }, "#/properties/a", "pattern"],
-    [{ items: { not: { pattern: "x" } } }, "#/items/not", "pattern"],
+    [{ items: { not: { pattern: "abcabcabcabcabc" } } }, "#/items/not", "pattern"],
     [{ uniqueItems: true }, "#", "uniqueItems"],
     [{ properties: { a: { minLength: "2" } } }, "#/properties/a", "minLength"],
     [{ not: { maximum: "2" } }, "#/not", "maximum"],

@@ -1,12 +1,8 @@
 /** Objects: what keywords say of them, and the named properties, patterns of names and rest that hold it. */
 
 import { isJsonObject } from "../../../json.ts";
-import type { Count } from "../steps.ts";
-import { areDisjoint, matches } from "../regex/automaton.ts";
-import { RegexError } from "../regex/parse.ts";
-import { writeWhole } from "../regex/write.ts";
 import type { JsonType, Literal, ObjectAlternative } from "../types.ts";
-import type { Facts, PatternFact, RestFact } from "./facts.ts";
+import type { Facts } from "./facts.ts";
 import {
   type Keyword,
   type KeywordContext,
@@ -19,6 +15,7 @@ import {
   never,
   unsupported,
 } from "./keyword.ts";
+import { besideListed, isName, literalsOf, namesOf, patternsOf, restsOf } from "./names.ts";
 import { readPattern } from "./strings.ts";
 
 const types: readonly JsonType[] = ["object"];
@@ -179,21 +176,18 @@ const maxVariants = 64;
 /** Lookups for each of a variant. */
 const perProperty = 20;
 
-interface Pattern {
-  fact: PatternFact;
-  literals: Literal[];
-}
-
 export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternative[] {
   const rests = restsOf(facts);
   const nothing = solver.made(false);
-  const patterns = patternsOf(facts, rests, solver);
   const names = new Map<string, Literal[]>();
   for (const name of [...facts.properties.keys(), ...facts.required])
     if (!names.has(name)) names.set(name, literalsOf(name, facts, rests, solver.count));
   const isClosed = solver.isClosed && rests.length === 0 && facts.namesProperties;
   let rest = isClosed ? [nothing] : rests.map(({ literal }) => literal);
-  let written = patterns.map(({ regex, literals }) => ({ regex, state: solver.state(literals) }));
+  let written = patternsOf(facts, rests, names.keys(), solver).map(({ regex, literals }) => ({
+    regex,
+    state: solver.state(literals),
+  }));
   const known = namesOf(facts.names, solver);
   if (known !== "any") {
     for (const name of names.keys())
@@ -210,11 +204,12 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
       rest = [nothing];
     } else if (solver.mayHold(rest)) {
       const others = solver.state(rest);
-      const isListed = [...names.values()].some((literals) => !literals.includes(nothing));
-      // The mask engine holds to a pattern's schema whatever the pattern matches, listed or not.
-      if (isListed && others.literals.length > 0) leave("properties");
+      const listed = [...names.keys()].filter((name) => !names.get(name)!.includes(nothing));
+      const regex =
+        others.literals.length === 0 ? known.regex : besideListed(known, listed, solver);
+      if (regex === null) leave("properties");
       else {
-        written = [{ regex: known.regex, state: others }];
+        written = [{ regex, state: others }];
         rest = [nothing];
       }
     }
@@ -232,89 +227,6 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
     max: facts.maxProperties,
   };
   return counted(object, facts, solver);
-}
-
-/** Of names that must satisfy these: all, an expression, or null where neither can be had; `any` where they say nothing. */
-function namesOf(
-  names: readonly Literal[],
-  { alternatives }: Solver,
-): { values: string[] } | { regex: string } | "any" | null {
-  if (names.length === 0) return "any";
-  const found = alternatives("string", names);
-  const lists = found.map((each) => ("values" in each ? each.values : null));
-  if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
-  const [only] = found;
-  if (only === undefined || found.length > 1 || !("schema" in only)) return null;
-  const { pattern, minLength, maxLength, allOf } = only.schema;
-  if (allOf !== undefined) return null;
-  const hasLength = minLength !== undefined || maxLength !== undefined;
-  if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
-  if (!hasLength) return "any";
-  const most = maxLength === undefined ? "" : Number(maxLength);
-  return { regex: `[\\s\\S]{${Number(minLength ?? 0)},${most}}` };
-}
-
-function isName(name: string, names: readonly Literal[], solver: Solver): boolean {
-  return solver.alternatives("string", [...names, solver.made({ const: name })]).length > 0;
-}
-
-function isMatched(name: string, patterns: readonly PatternFact[], count: Count): boolean {
-  return patterns.some(({ regex }) => matches(regex, name, count));
-}
-
-function restsOf(facts: Facts): RestFact[] {
-  const rests = [...facts.rest];
-  for (const { properties, allProperties, names, patterns } of facts.scopes)
-    if (properties !== null && !allProperties) rests.push({ names, patterns, literal: properties });
-  return rests;
-}
-
-function literalsOf(
-  name: string,
-  facts: Facts,
-  rests: readonly RestFact[],
-  count: Count,
-): Literal[] {
-  return [
-    ...(facts.properties.get(name) ?? []),
-    ...facts.patternProperties
-      .filter(({ pattern }) => isMatched(name, [pattern], count))
-      .map(({ literal }) => literal),
-    ...rests
-      .filter((rest) => !rest.names.has(name) && !isMatched(name, rest.patterns, count))
-      .map(({ literal }) => literal),
-  ];
-}
-
-function patternsOf(
-  facts: Facts,
-  rests: readonly RestFact[],
-  solver: Solver,
-): { regex: string; literals: Literal[] }[] {
-  const bySource = new Map<string, Pattern>();
-  for (const { pattern, literal } of facts.patternProperties) {
-    const known = bySource.get(pattern.source);
-    if (known === undefined) bySource.set(pattern.source, { fact: pattern, literals: [literal] });
-    else known.literals.push(literal);
-  }
-  const kept: (Pattern & { regex: string })[] = [];
-  for (const { fact, literals } of bySource.values()) {
-    for (const rest of rests)
-      if (!rest.patterns.some(({ source }) => source === fact.source)) literals.push(rest.literal);
-    const problem = (reason: string): void =>
-      solver.report({ path: fact.path, keyword: "patternProperties", reason });
-    if (kept.some((other) => !areDisjoint(other.fact.regex, fact.regex, solver.count))) {
-      problem("has patterns that may match the same name");
-      continue;
-    }
-    try {
-      kept.push({ fact, literals, regex: writeWhole(fact.regex) });
-    } catch (error) {
-      if (!(error instanceof RegexError)) throw error;
-      problem(`has a pattern that ${error.message}`);
-    }
-  }
-  return kept;
 }
 
 /** The mask engine counts properties only where every named one is required. */

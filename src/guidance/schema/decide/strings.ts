@@ -13,6 +13,7 @@ import {
   type Keyword,
   type KeywordContext,
   type Solver,
+  type Way,
   always,
   countLimits,
   fact,
@@ -34,9 +35,11 @@ export const stringKeywords: Record<string, Keyword> = {
   pattern: {
     types: ["string"],
     ways: (value, context) => {
-      if (!context.holds) unsupported("is negated: text that does not match cannot be described");
       const patterns = readPatterns(value, context);
-      return fact((facts) => facts.patterns.push(...patterns));
+      if (context.holds) return patterns === null ? never : [matching(...patterns)];
+      if (patterns === null) return always;
+      const others = patterns.map((pattern) => complementPattern(pattern, context.count));
+      return others.flatMap((other) => (other === null ? [] : [matching(other)]));
     },
   },
   format: {
@@ -50,6 +53,10 @@ export const stringKeywords: Record<string, Keyword> = {
     },
   },
 };
+
+function matching(...patterns: PatternFact[]): Way {
+  return { change: (facts) => facts.patterns.push(...patterns) };
+}
 
 function counted({ ways, ...keyword }: Keyword): Keyword {
   return {
@@ -73,17 +80,27 @@ export function readPattern(value: unknown, { node: { path }, count }: Reading):
   });
 }
 
-/** What a pattern looks ahead at is a pattern of its own. @throws as `readPattern` */
-function readPatterns(value: unknown, { node: { path }, count }: Reading): PatternFact[] {
+/** What a pattern looks ahead at is a pattern of its own. @returns null where no text matches. @throws as `readPattern` */
+function readPatterns(value: unknown, { node: { path }, count }: Reading): PatternFact[] | null {
   return reading(value, count, (source) => {
     const { regex, ahead } = parseWithLookAhead(source);
     const others = ahead.map((each) =>
       each.negated ? complementOf(each.regex, count) : each.regex,
     );
-    return [regex, ...others].map((each, index) => {
+    const patterns = [regex, ...others].flatMap((each, index) => {
+      if (each === null) return [];
       checkCounts(each);
       return { source: index === 0 ? source : `${index} ${source}`, regex: each, path };
     });
+    return patterns.length > others.length ? patterns : null;
+  });
+}
+
+/** @returns null where every text matches. @throws Unsupported too large */
+function complementPattern({ source, regex, path }: PatternFact, count: Count): PatternFact | null {
+  return reading(source, count, () => {
+    const complement = complementOf(regex, count);
+    return complement && { source: `not ${source}`, regex: complement, path };
   });
 }
 

@@ -288,7 +288,8 @@ function nameOf({ key, value }: AST.UnicodePropertyCharacterSet): string {
   return key === "General_Category" || key === "gc" ? value : `${key}=${value}`;
 }
 
-function merge(ranges: readonly Range[]): Range[] {
+/** In order, those that touch as one. */
+export function merge(ranges: readonly Range[]): Range[] {
   const merged: [number, number][] = [];
   for (const [first, last] of ranges.toSorted((a, b) => a[0] - b[0])) {
     const previous = merged.at(-1);

@@ -118,12 +118,13 @@ function writeLiteral(text: string): string {
   return Array.from(text, (character) => writeCharacter(character.codePointAt(0) ?? 0)).join("");
 }
 
-interface Trie {
+/** Texts by their beginnings. */
+export interface Trie {
   isEnd: boolean;
   next: Map<string, Trie>;
 }
 
-function trieOf(texts: readonly string[]): Trie {
+export function trieOf(texts: readonly string[]): Trie {
   const root: Trie = { isEnd: false, next: new Map() };
   for (const text of texts) {
     let node = root;

@@ -1,0 +1,133 @@
+/** Names of properties: which of them a pattern, `propertyNames` or the rest speaks of, and as what they are written. */
+
+import type { Count } from "../steps.ts";
+import { areDisjoint, matches } from "../regex/automaton.ts";
+import { withoutTexts } from "../regex/difference.ts";
+import { type Regex, RegexError, parseRegex } from "../regex/parse.ts";
+import { writeWhole } from "../regex/write.ts";
+import type { Literal } from "../types.ts";
+import type { Facts, PatternFact, RestFact } from "./facts.ts";
+import type { Solver } from "./keyword.ts";
+
+interface Pattern {
+  fact: PatternFact;
+  literals: Literal[];
+}
+
+/** Of names that must satisfy these: all, an expression, or null where neither can be had; `any` where they say nothing. */
+export function namesOf(
+  names: readonly Literal[],
+  { alternatives }: Solver,
+): { values: string[] } | { regex: string } | "any" | null {
+  if (names.length === 0) return "any";
+  const found = alternatives("string", names);
+  const lists = found.map((each) => ("values" in each ? each.values : null));
+  if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
+  const [only] = found;
+  if (only === undefined || found.length > 1 || !("schema" in only)) return null;
+  const { pattern, minLength, maxLength, allOf } = only.schema;
+  if (allOf !== undefined) return null;
+  const hasLength = minLength !== undefined || maxLength !== undefined;
+  if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
+  if (!hasLength) return "any";
+  const most = maxLength === undefined ? "" : Number(maxLength);
+  return { regex: `[\\s\\S]{${Number(minLength ?? 0)},${most}}` };
+}
+
+export function isName(name: string, names: readonly Literal[], solver: Solver): boolean {
+  return solver.alternatives("string", [...names, solver.made({ const: name })]).length > 0;
+}
+
+function isMatched(name: string, patterns: readonly PatternFact[], count: Count): boolean {
+  return patterns.some(({ regex }) => matches(regex, name, count));
+}
+
+export function restsOf(facts: Facts): RestFact[] {
+  const rests = [...facts.rest];
+  for (const { properties, allProperties, names, patterns } of facts.scopes)
+    if (properties !== null && !allProperties) rests.push({ names, patterns, literal: properties });
+  return rests;
+}
+
+export function literalsOf(
+  name: string,
+  facts: Facts,
+  rests: readonly RestFact[],
+  count: Count,
+): Literal[] {
+  return [
+    ...(facts.properties.get(name) ?? []),
+    ...facts.patternProperties
+      .filter(({ pattern }) => isMatched(name, [pattern], count))
+      .map(({ literal }) => literal),
+    ...rests
+      .filter((rest) => !rest.names.has(name) && !isMatched(name, rest.patterns, count))
+      .map(({ literal }) => literal),
+  ];
+}
+
+/** @param listed names of properties: their states hold what the patterns say of them */
+export function patternsOf(
+  facts: Facts,
+  rests: readonly RestFact[],
+  listed: Iterable<string>,
+  solver: Solver,
+): { regex: string; literals: Literal[] }[] {
+  const bySource = new Map<string, Pattern>();
+  for (const { pattern, literal } of facts.patternProperties) {
+    const known = bySource.get(pattern.source);
+    if (known === undefined) bySource.set(pattern.source, { fact: pattern, literals: [literal] });
+    else known.literals.push(literal);
+  }
+  const kept: (Pattern & { regex: string })[] = [];
+  for (const { fact, literals } of bySource.values()) {
+    for (const rest of rests)
+      if (!rest.patterns.some(({ source }) => source === fact.source)) literals.push(rest.literal);
+    const problem = (reason: string): void =>
+      solver.report({ path: fact.path, keyword: "patternProperties", reason });
+    if (kept.some((other) => !areDisjoint(other.fact.regex, fact.regex, solver.count))) {
+      problem("has patterns that may match the same name");
+      continue;
+    }
+    try {
+      const regex = writeBeside(fact.regex, [...listed], solver.count);
+      if (regex !== null) kept.push({ fact, literals, regex });
+    } catch (error) {
+      if (!(error instanceof RegexError)) throw error;
+      problem(`has a pattern that ${error.message}`);
+    }
+  }
+  return kept;
+}
+
+/**
+ * The names that a pattern matches, without those that are listed: the mask engine would hold these to the pattern's schema
+ * once more, and refuses to where that refers to the object itself. @returns null where no other name is left
+ */
+function writeBeside(regex: Regex, listed: readonly string[], count: Count): string | null {
+  const matched = listed.filter((name) => matches(regex, name, count));
+  if (matched.length === 0) return writeWhole(regex);
+  try {
+    const others = withoutTexts(regex, matched, count);
+    return others && writeWhole(others);
+  } catch (error) {
+    if (error instanceof RegexError) return writeWhole(regex);
+    throw error;
+  }
+}
+
+/** The same of an expression of whole names. @returns null where it cannot be had */
+export function besideListed(
+  { regex }: { regex: string },
+  listed: readonly string[],
+  { count }: Solver,
+): string | null {
+  if (listed.length === 0) return regex;
+  try {
+    const others = withoutTexts(parseRegex(`^(?:${regex})$`), listed, count);
+    return others && writeWhole(others);
+  } catch (error) {
+    if (error instanceof RegexError) return null;
+    throw error;
+  }
+}

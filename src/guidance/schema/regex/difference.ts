@@ -1,0 +1,43 @@
+/** The texts that an expression matches, but for some, as an expression. */
+
+import type { Count } from "../steps.ts";
+import { automatonOf, first, last } from "./automaton.ts";
+import { closed, expressionOf, kindsOfCharacters, placesAfter, tooLarge } from "./deterministic.ts";
+import type { Range, Regex } from "./parse.ts";
+import { type Trie, trieOf } from "./write.ts";
+
+const most = { states: 1000, size: 10_000 };
+/** What is written is nested as deep as a text is long, and the mask engine refuses what is nested a hundred deep. */
+const maxLength = 40;
+
+interface Place {
+  /** Of the expression's automaton. */
+  places: readonly number[];
+  /** Where the text is the beginning of some of those that are left out. */
+  node: Trie | undefined;
+}
+
+/** @returns null where nothing is left. @throws RegexError, to follow "the pattern" */
+export function withoutTexts(regex: Regex, texts: readonly string[], count: Count): Regex | null {
+  if (texts.some(({ length }) => length > maxLength)) throw tooLarge();
+  const states = automatonOf(regex, count);
+  const ids = new Map<Trie, number>();
+  const idOf = (node: Trie): number => {
+    if (!ids.has(node)) ids.set(node, ids.size);
+    return ids.get(node)!;
+  };
+  const machine = {
+    start: { places: closed(states, [first], { start: true, end: false }), node: trieOf(texts) },
+    keyOf: ({ places, node }: Place) => `${places.join()} ${node === undefined ? "" : idOf(node)}`,
+    after: ({ places, node }: Place, [character, to]: Range): Place | null => {
+      const next = placesAfter(states, places, character, count);
+      if (next.length === 0) return null;
+      const letter = character === to ? String.fromCodePoint(character) : "";
+      // Once it has matched, whatever follows.
+      return { places: next.includes(last) ? [last] : next, node: node?.next.get(letter) };
+    },
+    isEnd: ({ places, node }: Place, isStart: boolean) =>
+      node?.isEnd !== true && closed(states, places, { start: isStart, end: true }).includes(last),
+  };
+  return expressionOf(machine, kindsOfCharacters(states, new Set(texts.join(""))), most);
+}
