@@ -55,7 +55,15 @@ const shapes = new Map<string, Shape>([
   ...each(isSchema, "not", "if", "then", "else", "contains", "propertyNames", "additionalItems"),
   ...each(isSchema, "additionalProperties", "unevaluatedProperties", "unevaluatedItems"),
 ]);
-const identifiers = new Set(["$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"]);
+/** ajv would take `$async` for a wish to answer later. */
+const unread = new Set([
+  "$schema",
+  "$id",
+  "$anchor",
+  "$dynamicAnchor",
+  "$recursiveAnchor",
+  "$async",
+]);
 const references = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
 /** They count for names that no pattern beside them matches. */
 const restOfNames = ["additionalProperties", "unevaluatedProperties"];
@@ -89,7 +97,7 @@ export function checkablePart(document: SchemaDocument): Checkable {
     const kept: [string, unknown][] = [];
     for (const [keyword, item] of Object.entries(value)) {
       // In draft 7 nothing counts beside a reference.
-      if (identifiers.has(keyword) || (isReference && shapes.has(keyword))) continue;
+      if (unread.has(keyword) || (isReference && shapes.has(keyword))) continue;
       if (turning.has(keyword)) isTurned = true;
       const place = `${pointer}/${escapePointer(keyword)}`;
       const leave = (reason: string): number => left.push({ path: `#${pointer}`, keyword, reason });

@@ -45,6 +45,15 @@ test.each([
   for (const value of invalid) expect(problemOf({ multipleOf }, value), `${value}`).toBe(problem);
 });
 
+test("a keyword of the validator's own that makes it answer later says nothing", () => {
+  const later = { $async: true, type: "object", properties: { a: { $async: true, type: "null" } } };
+  expect(problemOf(later, "a")).toBe("/ must be object");
+  expect(problemOf(later, { a: 1 })).toBe("/a must be null");
+  expect(problemOf({ properties: { $async: { type: "null" } } }, { $async: 1 })).toBe(
+    "/$async must be null",
+  );
+});
+
 test("judges each pattern by itself", () => {
   const schema = {
     properties: {
