@@ -5,8 +5,10 @@
  */
 
 import { Ajv, type Options, type ValidateFunction } from "ajv";
+import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
+import { isJsonObject } from "../json.ts";
 import { boundedRegex, Unmatched } from "./bounded-regex.ts";
 import { type Checkable, checkablePart } from "./checkable.ts";
 import { ownFormats } from "./schema/decide/formats.ts";
@@ -40,11 +42,8 @@ export function compileValidator(schema: unknown): Validate {
   try {
     const document = new SchemaDocument(schema);
     const part = checkablePart(document);
-    const ajv =
-      document.draft === "draft-07"
-        ? new Ajv({ ...options, ignoreKeywordsWithRef: true })
-        : new Ajv2020(options);
-    formats.default(ajv);
+    const ajv = judgeOf(document, schema);
+    formats.default(ajv, { keywords: false });
     ajv.removeKeyword("multipleOf");
     ajv.addKeyword({
       keyword: "multipleOf",
@@ -58,6 +57,12 @@ export function compileValidator(schema: unknown): Validate {
   } catch (error) {
     return () => unvalidated(messageOf(error));
   }
+}
+
+function judgeOf({ draft }: SchemaDocument, schema: unknown): Ajv {
+  if (draft === "draft-07") return new Ajv({ ...options, ignoreKeywordsWithRef: true });
+  const dialect = isJsonObject(schema) ? String(schema["$schema"]) : "";
+  return dialect.includes("2019-09") ? new Ajv2019(options) : new Ajv2020(options);
 }
 
 function validateBy(validate: ValidateFunction, { left, refusesValid }: Checkable): Validate {

@@ -54,6 +54,20 @@ test("a keyword of the validator's own that makes it answer later says nothing",
   );
 });
 
+test("tuples of draft 2019-09, which are those of draft 7, with what no branch has evaluated", () => {
+  const $schema = "https://json-schema.org/draft/2019-09/schema";
+  const tuple = { $schema, items: [{ type: "string" }], unevaluatedItems: { type: "null" } };
+  expect(problemOf(tuple, ["a", null])).toBeNull();
+  expect(problemOf(tuple, [1])).toBe("/0 must be string");
+  expect(problemOf(tuple, ["a", 1])).toBe("/1 must be null");
+});
+
+test("a limit of a format, which no draft knows, says nothing", () => {
+  const date = { type: "string", format: "date", formatMinimum: "2024-01-01" };
+  expect(problemOf(date, "2023-12-31")).toBeNull();
+  expect(problemOf({ ...date, formatMaximum: 1 }, "31/12")).toBe('/ must match format "date"');
+});
+
 test("judges each pattern by itself", () => {
   const schema = {
     properties: {
