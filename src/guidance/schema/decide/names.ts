@@ -90,7 +90,7 @@ export function patternsOf(
       continue;
     }
     try {
-      const regex = writeBeside(fact.regex, [...listed], solver.count);
+      const regex = writeBeside(fact.regex, [...listed], solver);
       if (regex !== null) kept.push({ fact, literals, regex });
     } catch (error) {
       if (!(error instanceof RegexError)) throw error;
@@ -104,30 +104,49 @@ export function patternsOf(
  * The names that a pattern matches, without those that are listed: the mask engine would hold these to the pattern's schema
  * once more, and refuses to where that refers to the object itself. @returns null where no other name is left
  */
-function writeBeside(regex: Regex, listed: readonly string[], count: Count): string | null {
-  const matched = listed.filter((name) => matches(regex, name, count));
-  if (matched.length === 0) return writeWhole(regex);
-  try {
-    const others = withoutTexts(regex, matched, count);
-    return others && writeWhole(others);
-  } catch (error) {
-    if (error instanceof RegexError) return writeWhole(regex);
-    throw error;
-  }
+function writeBeside(regex: Regex, listed: readonly string[], solver: Solver): string | null {
+  const matched = listed.filter((name) => matches(regex, name, solver.count));
+  const whole = writeWhole(regex);
+  if (matched.length === 0) return whole;
+  const others = othersOf(whole, regex, matched, solver);
+  return others === "too large" ? whole : others;
 }
 
-/** The same of an expression of whole names. @returns null where it cannot be had */
+/** The same of an expression of whole names. @returns null where it cannot be had, too */
 export function besideListed(
   { regex }: { regex: string },
   listed: readonly string[],
-  { count }: Solver,
+  solver: Solver,
 ): string | null {
   if (listed.length === 0) return regex;
+  const others = othersOf(regex, null, listed, solver);
+  return others === "too large" ? null : others;
+}
+
+type Others = string | null | "too large";
+
+/** Of a schema: the branches of a union often list the same names. */
+const known = new WeakMap<Solver, Map<string, Others>>();
+
+/** @param regex null: to be read from what is written */
+function othersOf(
+  written: string,
+  regex: Regex | null,
+  listed: readonly string[],
+  solver: Solver,
+): Others {
+  const inSchema = known.get(solver) ?? new Map<string, Others>();
+  known.set(solver, inSchema);
+  const key = JSON.stringify([written, ...listed]);
+  let others = inSchema.get(key);
+  if (others !== undefined) return others;
   try {
-    const others = withoutTexts(parseRegex(`^(?:${regex})$`), listed, count);
-    return others && writeWhole(others);
+    const left = withoutTexts(regex ?? parseRegex(`^(?:${written})$`), listed, solver.count);
+    others = left && writeWhole(left);
   } catch (error) {
-    if (error instanceof RegexError) return null;
-    throw error;
+    if (!(error instanceof RegexError)) throw error;
+    others = "too large";
   }
+  inSchema.set(key, others);
+  return others;
 }

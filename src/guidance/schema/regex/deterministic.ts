@@ -2,7 +2,7 @@
 
 import type { Count } from "../steps.ts";
 import { type AutomatonState, lookupsIn, rangesOf, setsOf } from "./automaton.ts";
-import { type Range, type Regex, RegexError, merge, sizeOf } from "./parse.ts";
+import { type Range, type Regex, RegexError, merge } from "./parse.ts";
 
 /** Its states are made as they are reached. */
 export interface Machine<State> {
@@ -39,7 +39,7 @@ export function expressionOf<State>(
   const all: State[] = [start];
   const ways: Ways[] = [];
   for (let index = 0; index < all.length; index++) {
-    const to: Ways = new Map();
+    const to = new Map<number, Range[]>();
     for (const kind of kinds) {
       const next = machine.after(all[index]!, kind);
       if (next === null) continue;
@@ -50,14 +50,15 @@ export function expressionOf<State>(
         if (all.length > most.states) throw tooLarge();
       }
       const target = known.get(key)!;
-      to.set(target, either(to.get(target), setOf([kind])));
+      const ranges = to.get(target);
+      if (ranges === undefined) to.set(target, [kind]);
+      else ranges.push(kind);
     }
-    ways.push(to);
+    ways.push(new Map([...to].map(([target, ranges]) => [target, setOf(ranges)])));
   }
   const ends = all.map((state, index) => machine.isEnd(state, index === 0));
   const written = withoutStates(ways, ends, most.size);
   if (written === undefined) return null;
-  if (sizeOf(written) > most.size) throw tooLarge();
   return { kind: "concat", parts: [{ kind: "start" }, written, { kind: "end" }] };
 }
 
@@ -65,9 +66,27 @@ export function tooLarge(): RegexError {
   return new RegexError("excludes too much");
 }
 
+/** Without counted repetitions, and each part once: what is written is made of what was written before. */
+function sizesOf(): (regex: Regex) => number {
+  const known = new Map<Regex, number>();
+  const measure = (regex: Regex): number => {
+    if (regex.kind === "repeat") return measure(regex.body);
+    if (regex.kind !== "concat" && regex.kind !== "or") return 1;
+    let size = known.get(regex);
+    if (size === undefined) {
+      const parts = regex.kind === "or" ? regex.options : regex.parts;
+      size = parts.reduce((sum, part) => sum + measure(part), 0);
+      known.set(regex, size);
+    }
+    return size;
+  };
+  return measure;
+}
+
 /** Takes one state after the other out, until only ways from the start to the end are left. */
 function withoutStates(ways: Ways[], ends: readonly boolean[], maxSize: number): Regex | undefined {
   const end = ways.length;
+  const measure = sizesOf();
   ways.forEach((to, index) => {
     if (ends[index] === true) to.set(end, { kind: "empty" });
   });
@@ -82,7 +101,7 @@ function withoutStates(ways: Ways[], ends: readonly boolean[], maxSize: number):
       for (const [target, behind] of from) {
         const way = inRow(before, loop === undefined ? [] : [repeated(loop)], behind);
         to.set(target, either(to.get(target), way));
-        if (sizeOf(to.get(target)!) > maxSize) throw tooLarge();
+        if (measure(to.get(target)!) > maxSize) throw tooLarge();
       }
     }
     if (out === 0) {

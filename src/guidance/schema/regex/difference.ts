@@ -26,15 +26,32 @@ export function withoutTexts(regex: Regex, texts: readonly string[], count: Coun
     if (!ids.has(node)) ids.set(node, ids.size);
     return ids.get(node)!;
   };
+  // The texts' beginnings are many, the places that the expression may be in there few.
+  const same = new Map<string, readonly number[]>();
+  const known = new Map<readonly number[], Map<number, readonly number[]>>();
+  const after = (places: readonly number[], character: number): readonly number[] => {
+    count(1);
+    const steps = known.get(places) ?? new Map<number, readonly number[]>();
+    known.set(places, steps);
+    let next = steps.get(character);
+    if (next !== undefined) return next;
+    const reached = placesAfter(states, places, character, count);
+    // Once it has matched, whatever follows.
+    const found = reached.includes(last) ? [last] : reached;
+    const key = found.join();
+    next = same.get(key) ?? found;
+    same.set(key, next);
+    steps.set(character, next);
+    return next;
+  };
   const machine = {
     start: { places: closed(states, [first], { start: true, end: false }), node: trieOf(texts) },
     keyOf: ({ places, node }: Place) => `${places.join()} ${node === undefined ? "" : idOf(node)}`,
     after: ({ places, node }: Place, [character, to]: Range): Place | null => {
-      const next = placesAfter(states, places, character, count);
+      const next = after(places, character);
       if (next.length === 0) return null;
       const letter = character === to ? String.fromCodePoint(character) : "";
-      // Once it has matched, whatever follows.
-      return { places: next.includes(last) ? [last] : next, node: node?.next.get(letter) };
+      return { places: next, node: node?.next.get(letter) };
     },
     isEnd: ({ places, node }: Place, isStart: boolean) =>
       node?.isEnd !== true && closed(states, places, { start: isStart, end: true }).includes(last),
