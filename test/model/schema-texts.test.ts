@@ -88,6 +88,16 @@ Object.assign(cases, {
     valid: [{ id: 1 }, { id: 1, idea: "a", i: "b" }],
     invalid: [{ id: "a" }, { id: 1, a: 1 }, { id: 1, A: "a" }],
   },
+  "a list of words, each but the last with blanks behind it, in a long text": {
+    schema: { type: "string", pattern: "^$|(^(?:\\S+\\s+){0,3}\\S+$)", maxLength: 5000 },
+    valid: ["", "What", "What is this called?", "a  b\tc d"],
+    invalid: ["What is this called now?", "a ", " a"],
+  },
+  "a list with commas in a long text": {
+    schema: { type: "string", pattern: "^([^,]+,\\s*)*[^,]+$", minLength: 1, maxLength: 2000 },
+    valid: ["a", "a, b,c"],
+    invalid: ["", "a,", "a,,b"],
+  },
   "a pattern that must not match": {
     schema: { type: "string", not: { pattern: "^(?:tmp|x-)" } },
     valid: ["", "tm", "a tmp", "x"],

@@ -53,6 +53,26 @@ test("the complement matches what the expression does not", () => {
   expect(held).toBeGreaterThan(150);
 });
 
+test("a list with its first item apart matches what it did", () => {
+  const times = fc.constantFrom("*", "+", "?", "{2}", "{1,3}", "{0}");
+  fc.assert(
+    fc.property(expression, expression, times, fc.boolean(), (item, between, count, isLonger) => {
+      const source = `^(?:(?:${item})${between})${count}(?:${item})${isLonger ? between : ""}$`;
+      let list: RegExp;
+      try {
+        list = asWhole(writeWhole(parseRegex(source)));
+      } catch (error) {
+        // An anchor in its middle.
+        expect(error).toBeInstanceOf(RegexError);
+        return;
+      }
+      const original = new RegExp(source, "u");
+      for (const text of texts) expect(list.test(text), text).toBe(original.test(text));
+    }),
+    { numRuns: 400, seed: 5 },
+  );
+});
+
 test("what is left of an expression without some texts matches the others", () => {
   const some = fc.subarray(texts.slice(0, 40), { minLength: 1, maxLength: 8 });
   let held = 0;

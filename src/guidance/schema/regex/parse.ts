@@ -159,7 +159,7 @@ class TreeBuilder {
   }
 
   #row(elements: readonly AST.Element[], depth: number): Regex {
-    const parts = elements.map((element) => this.#element(element, depth));
+    const parts = withFirstItemApart(elements.map((element) => this.#element(element, depth)));
     if (parts.length === 0) return { kind: "empty" };
     return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
   }
@@ -230,6 +230,48 @@ class TreeBuilder {
 
   #cased(range: Range, negated: boolean): Range[] {
     return this.#dialect.ignoresCase ? inBothCases(range, negated) : [range];
+  }
+}
+
+/**
+ * Lists as `(?:item,)*item` in the form `item(?:,item)*`, which matches the same. The mask engine looks how a text could
+ * end, and of the first form it follows the items for as long as the text may be: beside a `maxLength` it gave up.
+ * @param parts in a row
+ */
+function withFirstItemApart(parts: readonly Regex[]): Regex[] {
+  const row = [...parts];
+  for (let at = 0; at + 1 < row.length; at++) {
+    const list = row[at]!;
+    if (list.kind !== "repeat" || list.body.kind !== "concat" || hasAnchor(list.body)) continue;
+    const { parts: body } = list.body;
+    let shared = 0;
+    while (shared < body.length - 1 && areEqual(body[shared]!, row[at + 1 + shared])) shared += 1;
+    if (shared === 0) continue;
+    const item = body.slice(0, shared);
+    const turned: Regex = { kind: "concat", parts: [...body.slice(shared), ...item] };
+    row.splice(at, shared + 1, ...item, { ...list, body: turned });
+    at += shared;
+  }
+  return row;
+}
+
+function areEqual(a: Regex, b: Regex | undefined): boolean {
+  return a.kind === b?.kind && JSON.stringify(a) === JSON.stringify(b);
+}
+
+function hasAnchor(regex: Regex): boolean {
+  switch (regex.kind) {
+    case "start":
+    case "end":
+      return true;
+    case "concat":
+      return regex.parts.some(hasAnchor);
+    case "or":
+      return regex.options.some(hasAnchor);
+    case "repeat":
+      return hasAnchor(regex.body);
+    default:
+      return false;
   }
 }
 
