@@ -306,3 +306,16 @@ test("reasoning.effort goes to the template", async () => {
     "reasoning.effort",
   );
 });
+
+test("a format is repeated with the keys that the request left out", async () => {
+  world = createWorld();
+  const schema = { type: "object", properties: {} };
+  const format = { type: "json_schema", name: "event", schema };
+  const { text } = (await create({ input: "Hi", text: { format } })).json();
+  expect(text.format).toEqual({ ...format, description: null, strict: false });
+  const whole = { ...format, description: "One", strict: true };
+  const repeated = (await create({ input: "Hi", text: { format: whole } })).json();
+  expect(repeated.text.format).toEqual(whole);
+  const plain = (await create({ input: "Hi", text: { format: { type: "text" } } })).json();
+  expect(plain.text.format).toEqual({ type: "text" });
+});

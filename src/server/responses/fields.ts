@@ -53,13 +53,15 @@ const conversationId: Type<string> = {
   },
 };
 
-/** With what the response repeats. */
+/** With what the response repeats: of a schema all keys, as at OpenAI. */
 const echoedFormat: Type<{ wire: JsonObject; document: DocumentFormat | null }> = {
   ...textFormat,
-  read: (value, path, reading) => ({
-    document: textFormat.read(value, path, reading),
-    wire: value as JsonObject,
-  }),
+  read(value, path, reading) {
+    const document = textFormat.read(value, path, reading);
+    const given = value as JsonObject;
+    const isSchema = document?.kind === "json_schema";
+    return { document, wire: isSchema ? { description: null, strict: false, ...given } : given };
+  },
 };
 
 export const responseFields = {
