@@ -91,6 +91,11 @@ test("an agent is called by the name that Ollama's list gives it, too", async ()
   expect(answer.json()).toMatchObject({ model: "boss" });
   expect(chat.requests[0]!.messages[0]).toMatchObject({ role: "system", content: "You plan." });
   expect((await app.inject({ url: "/v1/models/boss:latest" })).json().id).toBe("boss");
+  const payload = { ...question, model: "boss:latest", stream: false };
+  const told = await app.inject({ method: "POST", url: "/api/chat", payload });
+  expect(told.json()).toMatchObject({ model: "boss:latest" });
+  const shown = await app.inject({ method: "POST", url: "/api/show", payload: { name: "boss" } });
+  expect(shown.json()).toMatchObject({ model_info: { "general.basename": "boss" } });
 });
 
 test.each([

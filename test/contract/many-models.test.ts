@@ -46,7 +46,8 @@ test.each([
     await post(world, "/v1/chat/completions", { messages });
     const unloading = { ...body, keep_alive: 0 };
     const absent = await post(world, url, { ...unloading, model: "other:latest" });
-    expect(absent.json()).toMatchObject({ model: "other", done: true, done_reason: "unload" });
+    const told = { model: "other:latest", done: true, done_reason: "unload" };
+    expect(absent.json()).toMatchObject(told);
     expect(world.story).toEqual(["+tiny"]);
     expect(await post(world, url, { ...unloading, model: "nobody" })).toMatchObject({
       status: 404,

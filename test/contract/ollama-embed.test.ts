@@ -16,8 +16,12 @@ test("embeddings of a list", async () => {
     embeddings: [vector, vector],
     prompt_eval_count: 2,
   });
-  const one = await post(world, "/api/embed", { input: "a" });
-  expect(one.json()).toMatchObject({ embeddings: [vector], prompt_eval_count: 1 });
+  const one = await post(world, "/api/embed", { model: "vectors:latest", input: "a" });
+  expect(one.json()).toMatchObject({
+    model: "vectors:latest",
+    embeddings: [vector],
+    prompt_eval_count: 1,
+  });
   const without = await post(createWorld(), "/api/embed", { input: "a" });
   expect(without.statusCode).toBe(400);
   expect(without.json()).toMatchObject({ error: expect.stringContaining("--embedding-model") });

@@ -71,6 +71,33 @@ test("an empty one is none, and a raw answer tells none", async () => {
   expect(response.json()).not.toHaveProperty("context");
 });
 
+test("a suffix asks for what stands between it and the prompt", async () => {
+  const world = createWorld();
+  const response = await post(world, { ...asked, prompt: "a", suffix: "b" });
+  expect(response.json()).toMatchObject({ response: "yes", done_reason: "stop" });
+  expect(response.json()).not.toHaveProperty("context");
+  const [prefix, suffix, middle] = [1000, 1001, 1002];
+  expect([...world.text.requests[0]!.prompt]).toEqual([prefix, 97, suffix, 98, middle]);
+  const streamed = await post(world, { ...asked, prompt: "a", suffix: "b", stream: true });
+  const lines = streamed.body.trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line).response).join("")).toBe("yes");
+  const other = createWorld();
+  other.text.specials.clear();
+  const untrained = await post(other, { ...asked, suffix: "b" });
+  expect(untrained.statusCode).toBe(400);
+  expect(untrained.json()).toMatchObject({ param: "model" });
+});
+
+test.each([
+  [{ raw: true }, "suffix"],
+  [{ system: "Be brief." }, "system"],
+  [{ context: [1] }, "context"],
+])("beside a suffix %j is a 400", async (fields, param) => {
+  const response = await post(createWorld(), { ...asked, suffix: "b", ...fields });
+  expect(response.statusCode).toBe(400);
+  expect(response.json()).toMatchObject({ param });
+});
+
 test("to find the model takes a moment, which is part of the whole", async () => {
   const { load_duration: load, total_duration: total } = (await post(answering(), asked)).json();
   expect(load).toBeGreaterThan(0);

@@ -32,7 +32,15 @@ test("models: the list, the loaded one, and what it can do", async () => {
   const shown = await show(world, { model: "tiny:latest" });
   expect(shown.json()).toMatchObject({
     capabilities,
-    model_info: { "general.architecture": "llama", "llama.context_length": 1000 },
+    modelfile: "FROM tiny:latest\nPARAMETER num_ctx 1000\n",
+    parameters: "num_ctx                        1000",
+    model_info: {
+      "general.architecture": "llama",
+      "general.basename": "tiny",
+      "general.parameter_count": 30,
+      "llama.context_length": 1000,
+      "llama.embedding_length": 12,
+    },
   });
   const byOldName = await show(world, { model: "", name: "tiny" });
   expect(byOldName.json()).toEqual(shown.json());
@@ -40,6 +48,18 @@ test("models: the list, the loaded one, and what it can do", async () => {
   const missing = await show(world, { model: "gpt" });
   expect(missing.statusCode).toBe(404);
   expect(missing.json()).toMatchObject({ error: "model 'gpt' not found", code: "not_found" });
+});
+
+test("an alias is shown under its own name", async () => {
+  const world = createWorld({ model: { aliases: ["small"] } });
+  for (const [called, name] of [
+    ["small:latest", "small"],
+    ["default", "tiny"],
+  ] as const)
+    expect((await show(world, { model: called })).json()).toMatchObject({
+      modelfile: expect.stringContaining(`FROM ${name}:latest\n`),
+      model_info: { "general.basename": name },
+    });
 });
 
 test("the model for vectors is in the lists, too", async () => {

@@ -256,6 +256,7 @@ test("a prompt is put into the template, unless it is raw", async () => {
   const templated = await post(world, "/api/generate", asked);
   expect(templated.json()).toEqual({
     ...head,
+    model: "tiny:latest",
     response: "Hello.",
     done: true,
     done_reason: "stop",
@@ -344,13 +345,29 @@ test.each(bad)("%j is a 400 in Ollama's shape", async (body, param) => {
   });
 });
 
-test.each([
-  ["template", "{{ .Prompt }}", '"raw"'],
-  ["suffix", "b", "/v1/completions"],
-])("%s of /api/generate is a 400 that names the way here", async (param, value, way) => {
-  const response = await post(createWorld(), "/api/generate", { prompt: "a", [param]: value });
+test("a template of /api/generate is a 400 that names the way here", async () => {
+  const asked = { prompt: "a", template: "{{ .Prompt }}" };
+  const response = await post(createWorld(), "/api/generate", asked);
   expect(response.statusCode).toBe(400);
-  expect(response.json()).toMatchObject({ error: expect.stringContaining(way), param });
+  const error = expect.stringContaining('"raw"');
+  expect(response.json()).toMatchObject({ error, param: "template" });
+});
+
+test("an answer has the model's name as it was called", async () => {
+  const world = createWorld({ model: { aliases: ["small"] } });
+  const answered = async (url: string, model: string, text: object) =>
+    (await post(world, url, { model, stream: false, ...text })).json().model;
+  for (const [called, name] of [
+    ["tiny", "tiny"],
+    ["tiny:latest", "tiny:latest"],
+    ["small:latest", "small:latest"],
+    ["default", "tiny"],
+    ["other", "tiny"],
+  ] as const) {
+    expect(await answered("/api/chat", called, { messages: hello.messages })).toBe(name);
+    expect(await answered("/api/generate", called, { prompt: "Hi" })).toBe(name);
+    expect(await answered("/api/generate", called, { prompt: "" })).toBe(name);
+  }
 });
 
 test("a failure in the middle of a stream is its last line", async () => {

@@ -75,6 +75,18 @@ export function calledName(name: string, isKnown: (name: string) => boolean): st
   return name.endsWith(latestTag) && !isKnown(name) ? name.slice(0, -latestTag.length) : name;
 }
 
+/** The one of `names` that is called, with Ollama's tag or without. Undefined: none is. */
+export function nameCalled(wanted: string, names: readonly string[]): string | undefined {
+  const called = calledName(wanted, (name) => names.includes(name));
+  return names.find((name) => name === called);
+}
+
+/** The one of `names` that a body calls, as the body has it. The first: it calls none of them. */
+export function asCalled(body: unknown, names: readonly string[]): string {
+  const wanted = wantedModel(body) ?? "";
+  return nameCalled(wanted, names) === undefined ? names[0]! : wanted;
+}
+
 export function agentCalled(
   name: string,
   { agents }: Pick<ServerServices, "agents">,
@@ -94,8 +106,7 @@ export function warnOfModel(
 ): void {
   const { model } = services;
   const names = ["default", ...namesOf(model)];
-  const isIts = (name: string): boolean => names.includes(name);
-  if (wanted === null || isIts(calledName(wanted, isIts))) return;
+  if (wanted === null || nameCalled(wanted, names) !== undefined) return;
   warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${model.id} answers`);
 }
 

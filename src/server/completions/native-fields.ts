@@ -34,7 +34,7 @@ import { documentOf } from "../body/guidance.ts";
 import { lineLimitFields, lineLimitsOf } from "../body/line-limits.ts";
 import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { boolean, integer, list, object, text } from "../body/values.ts";
-import type { Gap } from "./infill.ts";
+import type { Gap } from "../answer/infill.ts";
 
 interface NativePrompts {
   /** Each in pieces that follow each other. At least one. */

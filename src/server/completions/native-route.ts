@@ -10,7 +10,7 @@ import { FermataError } from "../../errors.ts";
 import { NativeAnswer, nativeCompletionStream, type NativeEvent } from "./native-completion.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import type { LineLimits } from "../body/line-limits.ts";
-import { Infill } from "./infill.ts";
+import { Infill } from "../answer/infill.ts";
 import { type NativeRequest, parseInfill, parseNativeCompletion } from "./native-fields.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";

@@ -16,7 +16,7 @@ import { answerOf } from "../answer/traces.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequestInParts } from "./fields.ts";
 import { fieldError } from "../body/field.ts";
-import { Infill } from "./infill.ts";
+import { Infill } from "../answer/infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";

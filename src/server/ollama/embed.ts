@@ -3,6 +3,7 @@
 import type { RouteOptions } from "fastify";
 import type { FermataError } from "../../errors.ts";
 import { inputField, shortened } from "../answer/embedding.ts";
+import { asCalled } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { embedFields, oneEmbeddingFields } from "./fields.ts";
@@ -33,7 +34,7 @@ function embedRoute({ services, active, warnings }: RouteContext): RouteOptions 
         signal: active.signalFor(reply),
       });
       return {
-        model: id,
+        model: asCalled(body, [id]),
         embeddings: vectors.map((vector) => Array.from(shortened(vector, dimensions))),
         total_duration: Math.round((performance.now() - startedAt) * 1e6),
         load_duration: 0,

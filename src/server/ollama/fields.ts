@@ -121,7 +121,11 @@ export const generateFields = {
   system: optional(text({ remedy: "Send a string" }), "the system message", ""),
   raw: optional(boolean, "`true`: the prompt is not put into the model's template", false),
   images: imagesField,
-  suffix: refused("is not supported here", "Send it to /v1/completions", unless("")),
+  suffix: optional(
+    text({ remedy: "Send a string" }),
+    "what stands behind the answer, for models that were trained to fill in the middle; no special token is recognized in it or in the prompt",
+    "",
+  ),
   template: refused(
     "would replace the model's own",
     'Send "raw": true with a prompt that is rendered, or start with --chat-template',

@@ -12,7 +12,7 @@ import {
   type ListServices,
   modifiedAt,
 } from "../answer/model-list.ts";
-import { agentCalled, calledName, latestTag } from "../answer/target.ts";
+import { agentCalled, calledName, latestTag, nameCalled } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
@@ -67,11 +67,12 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
           ({ id }) => calledName(wanted, (one) => one === id) === id,
         );
         if (embedding !== undefined) return embedding.shown;
-        const isAgent = agentCalled(wanted, services) !== undefined;
-        const known = knownModel(isAgent ? "default" : wanted, services);
+        const agent = agentCalled(wanted, services)?.name;
+        const known = knownModel(agent === undefined ? wanted : "default", services);
         if (known === null)
           throw new FermataError("not_found", `model '${wanted}' not found`, { param: "model" });
-        return shown(known);
+        const [own] = known.names;
+        return shown(known, agent ?? nameCalled(wanted, known.names) ?? own!);
       },
     },
   ];
@@ -95,7 +96,7 @@ function embeddingModels({ embedder }: Services) {
   const capabilities = ["embedding"];
   const entry = { ...listedModel(id + latestTag, known), capabilities };
   const running = loadedEntry(known, maxTokens);
-  const whole = shown(known);
+  const whole = shown(known, id);
   const architecture = header?.architecture ?? "";
   const model_info = {
     ...whole.model_info,
@@ -119,19 +120,28 @@ function loadedEntry(known: KnownModel, contextLength: number): object {
   };
 }
 
-function shown(known: KnownModel) {
+/** @param name as the lists have it, without the tag: some clients show `general.basename` */
+function shown(known: KnownModel, name: string) {
   const { loaded } = known;
   const header = loaded === null ? known.header() : null;
   const architecture = loaded?.engine.model.architecture ?? header?.architecture ?? "";
+  const context = loaded?.model.contextSize;
   return {
-    modelfile: "",
-    parameters: "",
+    modelfile: `FROM ${name}${latestTag}\n${context === undefined ? "" : `PARAMETER num_ctx ${context}\n`}`,
+    // As wide as Ollama writes it.
+    parameters: context === undefined ? "" : "num_ctx".padEnd(31) + context,
     template: loaded?.chat.templateSource ?? header?.chatTemplate ?? "",
     details: detailsOf(known),
     model_info: {
       "general.architecture": architecture,
-      ...(loaded === null ? {} : { "general.parameter_count": loaded.engine.model.parameterCount }),
-      [`${architecture}.context_length`]: loaded?.model.contextSize ?? header?.trainedContext ?? 0,
+      "general.basename": name,
+      [`${architecture}.context_length`]: context ?? header?.trainedContext ?? 0,
+      ...(loaded === null
+        ? {}
+        : {
+            "general.parameter_count": loaded.engine.model.parameterCount,
+            [`${architecture}.embedding_length`]: loaded.engine.model.embeddingSize,
+          }),
     },
     capabilities: capabilitiesOf(known),
     modified_at: modifiedAt(known),

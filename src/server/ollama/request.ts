@@ -52,6 +52,8 @@ export function* parseChatInParts(
 
 export interface GenerateRequest extends OllamaRequest {
   prompt: string;
+  /** What stands behind the answer; empty: nothing does. */
+  suffix: string;
   /** The prompt is not put into the template. */
   raw: boolean;
 }
@@ -65,9 +67,13 @@ export function* parseGenerateInParts(
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const example = 'Send {"model": "…", "prompt": "…"}';
   const given = yield* readBodyInParts(generateFields, body, reading, example);
-  const { prompt, system, raw, context } = given;
-  if (raw && system !== "") throw notRaw("system");
-  if (raw && context?.length) throw notRaw("context");
+  const { prompt, suffix, system, raw, context } = given;
+  if (raw && suffix !== "") throw outOfPlace("suffix", "in a raw prompt");
+  if (raw || suffix !== "") {
+    const place = raw ? "in a raw prompt" : "beside a suffix";
+    if (system !== "") throw outOfPlace("system", place);
+    if (context?.length) throw outOfPlace("context", place);
+  }
   const messages = [
     ...(system === "" ? [] : [{ role: "system" as const, content: system }]),
     { role: "user" as const, content: prompt },
@@ -80,13 +86,14 @@ export function* parseGenerateInParts(
     leadingTokens: context,
     tools: context?.length ? [] : null,
     prompt,
+    suffix,
     raw,
   };
 }
 
-function notRaw(field: string): Error {
-  const remedy = "Put it into the prompt, or leave out raw";
-  return fieldError("invalid_value", field, "has no place in a raw prompt", remedy);
+function outOfPlace(field: string, place: string): Error {
+  const remedy = "Put it into the prompt, or leave it out";
+  return fieldError("invalid_value", field, `has no place ${place}`, remedy);
 }
 
 type Given = Omit<ValuesOf<typeof chatFields>, "messages" | "tools">;

@@ -6,11 +6,12 @@ import type { ChatRequest } from "../../chat/types.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { planAnswer, runRequest } from "../answer/answer.ts";
-import { resolveTarget, wantedModel, type Target } from "../answer/target.ts";
+import { asCalled, namesOf, resolveTarget, wantedModel, type Target } from "../answer/target.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import { runText } from "../answer/text-run.ts";
 import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
+import { Infill } from "../answer/infill.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
@@ -45,7 +46,8 @@ function chatRoute(context: RouteContext): ModelRoute {
       const body = await finishInTurns(
         parseChatInParts(request.body, target, context.warnings.warn),
       );
-      const answer = new OllamaAnswer(target.id, "chat", { ...context, arrivedAt });
+      const name = answeredName(request, target, context);
+      const answer = new OllamaAnswer(name, "chat", { ...context, arrivedAt });
       if (body.messages.length === 0) return answer.withoutText(becomes(request, context));
       return await respond(answer, body, runConversation(body, target, request, context), {
         request,
@@ -57,6 +59,12 @@ function chatRoute(context: RouteContext): ModelRoute {
 }
 
 function generateRoute(context: RouteContext): ModelRoute {
+  const { engine } = context.services;
+  const infill = new Infill(context.services);
+  const tokensOf = ({ prompt, suffix, maxTokens }: GenerateRequest, { contextSize }: Target) =>
+    suffix === ""
+      ? tokenizePrompt([prompt], engine)
+      : infill.prompt({ prefix: prompt, suffix }, contextSize, maxTokens);
   return {
     method: "POST",
     url: "/api/generate",
@@ -70,10 +78,12 @@ function generateRoute(context: RouteContext): ModelRoute {
         parseGenerateInParts(request.body, target, context.warnings.warn),
       );
       const record = new TokenRecord();
-      const answer = new OllamaAnswer(target.id, "generate", { ...context, arrivedAt, record });
+      const name = answeredName(request, target, context);
+      const answer = new OllamaAnswer(name, "generate", { ...context, arrivedAt, record });
       if (body.prompt === "") return answer.withoutText(becomes(request, context));
-      const run = body.raw
-        ? runRaw(body, request, context)
+      const isText = body.raw || body.suffix !== "";
+      const run = isText
+        ? runTokens(body, () => tokensOf(body, target), request, context)
         : runConversation(body, target, request, context, record);
       return await respond(answer, body, run, { request, reply, context });
     },
@@ -92,7 +102,16 @@ function unloaded(
   if (text !== "" && !(Array.isArray(text) && text.length === 0)) return undefined;
   const name = nameOfModel(wantedModel(body), context.services);
   const leaves = context.services.models?.keep(name, 0) ?? true;
-  return new OllamaAnswer(name, format, context).withoutText(leaves ? "unload" : "load");
+  const answer = new OllamaAnswer(asCalled(body, [name]), format, context);
+  return answer.withoutText(leaves ? "unload" : "load");
+}
+
+function answeredName(
+  { body }: FastifyRequest,
+  target: Target,
+  { services }: RouteContext,
+): string {
+  return asCalled(body, target.run === null ? namesOf(services.model) : [target.id]);
 }
 
 /** What becomes of the model behind a request without text. One that is served alone stays loaded. */
@@ -137,10 +156,15 @@ function recording(record: TokenRecord): Pick<ChatRequest, "onPrompt" | "onToken
   };
 }
 
-/** The prompt as it is, its special tokens recognized. */
-function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteContext): Run {
+/** A prompt that no template renders. */
+function runTokens(
+  body: GenerateRequest,
+  tokensOf: () => Promise<Int32Array>,
+  request: FastifyRequest,
+  context: RouteContext,
+): Run {
   const { engine, model } = context.services;
-  const { prompt: text, document, sampling, stop, maxTokens, topLogprobs } = body;
+  const { document, sampling, stop, maxTokens, topLogprobs } = body;
   const startedAt = performance.now();
   const times = new TokenTimes(context.metrics, startedAt);
   const owner = requestOwner(request);
@@ -148,7 +172,7 @@ function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteCo
   return async (signal, preparation, sink) => {
     const compiling = document && compileText(document, engine, { leavesOut: true });
     if (compiling !== undefined) preparation.add(compiling);
-    const prompt = await tokenizePrompt([text], engine);
+    const prompt = await tokensOf();
     const grammar = await compiling;
     const asked = { prompt, sampling, stop, maxTokens, topLogprobs, grammar, signal, owner };
     await context.traces.record(start, (trace) => runText(engine, asked, { times, trace }, sink));
