@@ -106,15 +106,18 @@ export class ChannelParser implements TextParser {
   #begin(header: string): void {
     this.#blanks = "";
     this.#told = false;
+    const textPlace = header.includes("<|channel|>analysis") ? "reasoning" : "content";
     const [, namespace, name = "assistant"] = recipient.exec(header) ?? [];
     if (namespace !== undefined && this.#offered !== null) {
       this.#callHeader = ends.includes(this.#before.ender) ? header : "";
       this.#gate.isBarred = false;
       this.#reader = this.#newReader();
       for (const character of `${name}${MESSAGE}`) this.#reader.feed(character);
-      this.#place = this.#gate.isBarred ? "ignored" : "call";
+      this.#place = this.#gate.isBarred ? textPlace : "call";
+      // Text, as in other formats.
+      if (this.#gate.isBarred) for (const character of header) this.#take(character);
     } else if (namespace === undefined && !readers.includes(name)) this.#place = "ignored";
-    else this.#place = header.includes("<|channel|>analysis") ? "reasoning" : "content";
+    else this.#place = textPlace;
   }
 
   #newReader(): NamedReader {

@@ -103,11 +103,11 @@ export class RecipientParser implements TextParser {
     return !natural || this.#isKnown(name);
   }
 
-  /** No header: the marker before it was text, too. */
+  /** No header: the marker before it was text, too. Behind a call it is a message of its own. */
   #takeAsText(held: string): void {
     const { place, marker } = this.#before;
     this.#held = "";
-    this.#place = place;
+    this.#place = place === "after-call" ? "content" : place;
     for (const character of marker) this.#take(character);
     for (const character of held) this.feed(character);
   }

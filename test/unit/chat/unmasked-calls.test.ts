@@ -5,7 +5,7 @@ import { Chat } from "../../../src/chat/chat.ts";
 import { formats } from "../../../src/chat/formats/formats.ts";
 import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
-import type { ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
+import type { ChatRequest, JsonSchema, ToolDefinition } from "../../../src/chat/types.ts";
 import type { Guidance } from "../../../src/guidance/types.ts";
 import { tools as knownTools } from "../../support/format-tools.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
@@ -77,6 +77,67 @@ describe("a call in another form than the grammar's", () => {
     expect(finish.calls).toHaveLength(1);
     expect(content.endsWith(end)).toBe(true);
     expect((await say(text)).finish.calls).toHaveLength(2);
+  });
+});
+
+/** Of formats whose messages have headers: text and, in it, the call that is barred. */
+const headed: [format: string, call: string, barred: string, told: string][] = [
+  [
+    "gpt-oss",
+    '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Rome"}<|call|>',
+    '<|start|>assistant<|channel|>commentary to=functions.search <|constrain|>json<|message|>{"query": "x"}',
+    '<|start|>assistant<|channel|>commentary to=functions.search <|constrain|>json<|message|>{"query": "x"}',
+  ],
+  [
+    "functionary-v3.2",
+    'get_weather\n{"city":"Rome"}',
+    '>>>search\n{"query": "x"}',
+    '>>>search\n{"query": "x"}',
+  ],
+  [
+    "muse-glimmer",
+    ' to=get_weather<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n<atem:parameter name="city">Rome</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
+    '<|eom|><|start|>assistant to=search<|message|><atem:function_calls>\n<atem:invoke name="search">\n<atem:parameter name="query">x</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
+    '<|start|>assistant to=search<|message|><atem:function_calls>\n<atem:invoke name="search">\n<atem:parameter name="query">x</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
+  ],
+];
+
+describe.each(headed)("a barred call behind a header, %s", (name, call, barred, told) => {
+  const format = formats.find((one) => one.name === name)!;
+  const search = { type: "object", properties: { query: { type: "string" } } };
+  const callable = new Map<string, JsonSchema>([
+    ...knownTools.map((tool): [string, JsonSchema] => [tool.name, tool.parameters]),
+    ["search", search],
+  ]);
+
+  function parse(text: string, offered: typeof callable, most: number, isAllowed = () => true) {
+    const takesCall = (called: string, index: number) =>
+      index < most && (called !== "search" || isAllowed());
+    const parser = new OutputParser({ format, offered, takesCall, reasoning: "no" });
+    const events = [...text].flatMap((character) => parser.push(character));
+    events.push(...parser.finish(true));
+    const texts = events.map((one) => (one.type === "content" ? one.text : ""));
+    return { names: parser.calls.map((one) => one.name), text: texts.join("") };
+  }
+
+  it("is text behind a call, where there may be one", () => {
+    expect(parse(call + barred, callable, 2)).toEqual({
+      names: ["get_weather", "search"],
+      text: "",
+    });
+    expect(parse(call + barred, callable, 1)).toEqual({ names: ["get_weather"], text: told });
+  });
+
+  it("is text where its tool may not be called, and the next one is a call", () => {
+    const offered = new Map([...callable].filter(([tool]) => tool !== "search"));
+    const first = barred.replace(/^(?:<\|eom\|>)?(?:<\|start\|>assistant|>>>)/u, "");
+    const parsed = parse(first, offered, 2, () => false);
+    expect(parsed.names).toEqual([]);
+    expect(parsed.text.trim()).toBe(first.trim());
+    expect(parse(call + barred, offered, 2, () => false)).toEqual({
+      names: ["get_weather"],
+      text: told,
+    });
   });
 });
 
