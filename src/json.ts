@@ -11,6 +11,17 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** @param value what JSON.parse made of a text @returns where it has an infinite number, as a JSON pointer; null: nowhere */
+export function farNumber(value: unknown, pointer = ""): string | null {
+  if (typeof value === "number" && !Number.isFinite(value)) return pointer;
+  if (typeof value !== "object" || value === null) return null;
+  for (const [key, entry] of Object.entries(value)) {
+    const found = farNumber(entry, `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
 /** Before a number that is kept as a string for a while. Nobody can write it. */
 const mark = randomUUID();
 const numberText = "(-?\\d[\\d.eE+-]*)";
@@ -32,7 +43,7 @@ export class NumberText {
 }
 
 /** As JSON.stringify, with each `NumberText` as it is written. */
-export function exactJson(value: object): string {
+export function exactJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(markedNumbers, "$1");
 }
 
@@ -54,4 +65,48 @@ export function parseExactJson(text: string): unknown {
     const number = typeof entry === "string" ? markedNumber.exec(entry)?.[1] : undefined;
     return number === undefined ? entry : new NumberText(number);
   });
+}
+
+const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/u;
+
+/** @param text a word of JSON outside of strings @returns JSON for `unmark`; null: no number, or none that JavaScript changes */
+export function markNumber(text: string): string | null {
+  return String(Number(text)) === text || !number.test(text) ? null : `"${mark}${text}"`;
+}
+
+/** The lists and objects in which `unmark` put numbers, with `NumberText` in their place. */
+const written = new WeakMap<object, object>();
+
+/** For `exactJson`, to write the numbers in `value` as its client wrote them. */
+export function asWritten(value: unknown): unknown {
+  return (typeof value === "object" && value !== null && written.get(value)) || value;
+}
+
+/**
+ * Puts numbers where `markNumber` put marks.
+ * @param check gets each of them, which may be infinite
+ */
+export function unmark(
+  value: unknown,
+  check: (number: number, path: readonly string[]) => void,
+  path: string[] = [],
+): void {
+  if (typeof value !== "object" || value === null) return;
+  const holder = value as { [key: string]: unknown };
+  const texts: { [key: string]: unknown } = {};
+  for (const [key, entry] of Object.entries(holder)) {
+    path.push(key);
+    if (typeof entry === "string" && entry.startsWith(mark)) {
+      const text = entry.slice(mark.length);
+      texts[key] = new NumberText(text);
+      holder[key] = Number(text);
+      check(Number(text), path);
+    } else if (typeof entry === "object" && entry !== null) {
+      unmark(entry, check, path);
+      if (written.has(entry)) texts[key] = written.get(entry);
+    }
+    path.pop();
+  }
+  if (Object.keys(texts).length > 0)
+    written.set(value, Object.assign(Array.isArray(value) ? [...value] : { ...value }, texts));
 }

@@ -1,6 +1,6 @@
 /** What is done with schemas beside the JavaScript thread, in a form that crosses threads. */
 
-import { parseJson } from "../json.ts";
+import { farNumber, parseJson } from "../json.ts";
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
 import { type Fault, type Validate, compileValidator } from "./validator.ts";
@@ -62,6 +62,8 @@ const maxValidators = 100;
 function validate({ text, written }: ValidateJob): Fault | null {
   const value = parseJson(written);
   if (value === undefined) return { problem: "is not valid JSON", isCertain: true };
+  const far = farNumber(value);
+  if (far !== null) return { problem: `${far || "/"} is a number beyond 1.8e308`, isCertain: true };
   const validator = validators.get(text) ?? compileValidator(JSON.parse(text));
   validators.delete(text);
   validators.set(text, validator);

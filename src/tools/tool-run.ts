@@ -1,6 +1,7 @@
 /** Runs one call: finds its tool, checks its arguments, limits its time. Never throws. */
 
 import type { ToolCall } from "../chat/types.ts";
+import { farNumber } from "../json.ts";
 import { nearNames } from "../near-names.ts";
 import type { Deadline } from "./loop-budget.ts";
 import {
@@ -238,6 +239,9 @@ function readArguments(call: ToolCall): string | { value: unknown } {
     const value: unknown = JSON.parse(call.arguments.trim() || "{}");
     if (typeof value !== "object" || value === null || Array.isArray(value))
       return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
+    const far = farNumber(value);
+    if (far !== null)
+      return `Error: the arguments of "${call.name}" have at ${far} a number beyond 1.8e308. Call it again with a smaller one.`;
     return call.problem === undefined || call.mayFit === true
       ? { value }
       : `Error: the arguments of "${call.name}" do not fit its schema: ${call.problem}. Call it again.`;

@@ -228,3 +228,69 @@ test("a conversation in which Anthropic's servers ran tools goes on without them
   });
   expect(refused.statusCode).toBe(400);
 });
+
+const inputOf = (input: string) =>
+  JSON.stringify({
+    ...hello,
+    messages: [
+      {
+        role: "assistant",
+        content: [{ type: "tool_use", id: "t1", name: "find", input: "INPUT" }],
+      },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: "ok" }] },
+    ],
+    tools,
+  }).replace('"INPUT"', input);
+
+function postText({ app }: World, url: string, payload: string) {
+  const headers = { "content-type": "application/json" };
+  return app.inject({ method: "POST", url, headers, payload });
+}
+
+test.each([
+  ["a whole number", '{"id":1234567890123456789,"é":[{"near":[-9007199254740993]}]}'],
+  ["a fraction", '{"at":0.12345678901234567890,"unit":"m","big":1e25}'],
+  ["texts that look like it", '{"a":"1234567890123456789","b\\\\":"\\"1234567890123456789"}'],
+  ["what a number keeps", '{"a":0.30000000000000004,"b":9007199254740992,"c":1e+21}'],
+])("an input's digits stand in the prompt as they came: %s", async (_what, input) => {
+  const world = createWorld();
+  const response = await postText(world, "/v1/messages", inputOf(input));
+  expect(response.statusCode).toBe(200);
+  const [, called] = world.chat.requests[0]!.messages.map((one) => one.role);
+  expect(called).toBe("tool");
+  expect(world.chat.requests[0]!.messages[0]).toMatchObject({
+    toolCalls: [{ id: "t1", name: "find", arguments: input }],
+  });
+});
+
+test("other fields read a number of many digits as a number", async () => {
+  const world = createWorld();
+  const body = JSON.stringify({ ...hello, temperature: 77 });
+  await postText(world, "/v1/messages", body.replace("77", "0.69999999999999995559"));
+  expect(world.chat.requests[0]!.sampling.temperature).toBe(0.7);
+});
+
+test.each([
+  ["4e444", '{"near":[1,{"far":4e444}]}'],
+  ["-1E+400", '{"near":[1,{"far":-1E+400}]}'],
+  ["400 digits", `{"near":[1,{"far":${"9".repeat(400)}}]}`],
+])("a number that is none to JavaScript is refused: %s", async (_what, input) => {
+  const world = createWorld();
+  const response = await postText(world, "/v1/messages", inputOf(input));
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error).toMatchObject({
+    type: "invalid_request_error",
+    message: expect.stringContaining('"messages[0].content[0].input.near[1].far" is a number of'),
+  });
+  expect(world.chat.requests).toEqual([]);
+});
+
+test.each(["1234567890123456789-1", "01234567890123456789", "1e5e5", "1.e5", "-e5"])(
+  "what is no number stays no JSON: %s",
+  async (number) => {
+    const world = createWorld();
+    const response = await postText(world, "/v1/messages", inputOf(`{"a":${number}}`));
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error.message).toContain("not valid JSON");
+  },
+);

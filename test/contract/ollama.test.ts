@@ -119,6 +119,23 @@ test.each([true, false])("numbers of arguments keep their digits, streamed: %s",
   expect(headers["content-type"]).toContain("json");
 });
 
+test("the digits of a call's arguments stand in the prompt as they came", async () => {
+  const world = createWorld();
+  const written = '{"id":1234567890123456789,"list":[-9007199254740993]}';
+  const calls = [{ function: { name: "list_files", arguments: "WRITTEN" } }];
+  const messages = [...hello.messages, { role: "assistant", content: "", tool_calls: calls }];
+  const response = await world.app.inject({
+    method: "POST",
+    url: "/api/chat",
+    headers: { "content-type": "application/json" },
+    payload: JSON.stringify({ ...hello, messages, tools }).replace('"WRITTEN"', written),
+  });
+  expect(response.statusCode).toBe(200);
+  expect(world.chat.requests[0]!.messages[1]).toMatchObject({
+    toolCalls: [{ name: "list_files", arguments: written }],
+  });
+});
+
 test("a raw prompt has no place for a system message", async () => {
   const body = { model: "tiny", prompt: "Hi", raw: true, system: "Be short." };
   const response = await post(createWorld(), "/api/generate", body);

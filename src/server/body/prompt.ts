@@ -13,7 +13,7 @@ import {
   isAbsent,
 } from "./field.ts";
 import { content, resultContent } from "./content-parts.ts";
-import { isJsonObject } from "../../json.ts";
+import { asWritten, exactJson, isJsonObject } from "../../json.ts";
 import { list, mapped, object, tagged, text, boolean, oneOf, record } from "./values.ts";
 
 /** Of a role that is nothing without it. Null says nothing, as at llama-server. */
@@ -30,7 +30,7 @@ const receivedText = required(text({ min: 1, remedy: asReceived }));
 export const callArguments: Type<string> = {
   schema: { type: "string" },
   remedy: asReceived,
-  read: (value) => (typeof value === "string" ? value : JSON.stringify(value)),
+  read: (value) => (typeof value === "string" ? value : exactJson(asWritten(value))),
 };
 
 const functionCall = object(

@@ -1,6 +1,6 @@
 /** A run's calls of tools: in a line, and how those that are open end when nothing more comes. */
 
-import { isJsonObject, parseJson } from "../../json.ts";
+import { exactJson, isJsonObject, parseExactJson } from "../../json.ts";
 import type { ConversationState, ToolCallState } from "../../client/conversation-state.ts";
 import type {
   ConversationEvent,
@@ -104,10 +104,10 @@ const maxValueLength = 60;
 
 /** `get_weather(location: "Tokyo")`. Arguments that are no JSON stand as they are. */
 export function callSummary(name: string, args: string): string {
-  const value = parseJson(args);
+  const value = parseExactJson(args);
   const text = isJsonObject(value)
     ? Object.entries(value)
-        .map(([key, entry]) => `${key}: ${shorten(JSON.stringify(entry), maxValueLength)}`)
+        .map(([key, entry]) => `${key}: ${shorten(exactJson(entry), maxValueLength)}`)
         .join(", ")
     : args;
   return shorten(`${name}(${text})`, maxLength);

@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { type Readable, Transform } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
+import { markNumber, unmark } from "../../json.ts";
 
 /** Of one body, in bytes, where nothing else is said: four megabytes of text are a million tokens. */
 export const defaultBodyBytes = 4 * 2 ** 20;
@@ -48,8 +49,9 @@ export function installJsonBody(app: FastifyInstance): void {
     const value = await new Promise((resolve, reject) => {
       const done = (error: Error | null, parsed?: unknown): void =>
         error ? reject(error) : resolve(parsed);
-      void parser(request, bytes.toString("utf8"), done);
+      void parser(request, text.marked.toString("utf8"), done);
     });
+    if (text.marked !== bytes) unmark(value, checkNumber);
     if (bytes.length > sliceBytes) await setImmediate();
     return value;
   });
@@ -75,6 +77,17 @@ export function installJsonBody(app: FastifyInstance): void {
       return await app.readJson(request, body);
     },
   );
+}
+
+/** JSON has numbers that JavaScript has not: they would become null in what is made of the body. */
+function checkNumber(number: number, path: readonly string[]): void {
+  if (Number.isFinite(number)) return;
+  const place = path
+    .map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${key.slice(0, 64)}`))
+    .join("");
+  const param = place.replace(/^\./, "");
+  const message = `"${param}" is a number of more than 1.8e308. Send a smaller one, or a string.`;
+  throw new FermataError("invalid_value", message, { param });
 }
 
 /** Of all bodies that are on their way, in bytes. */
@@ -132,11 +145,16 @@ function mediaType({ headers }: FastifyRequest): string {
   return (headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
 }
 
-const byte = { quote: 0x22, comma: 0x2c, colon: 0x3a, backslash: 0x5c };
+const byte = { quote: 0x22, comma: 0x2c, colon: 0x3a, backslash: 0x5c, minus: 0x2d };
+/** Shorter ones without an exponent are the same in JavaScript, or as near as `1.0` is to `1`. */
+const longNumber = 16;
 const opening = [0x5b, 0x7b];
 const closing = [0x5d, 0x7d];
 
-/** Counts levels and values, as far as it has come. What it makes of text that is no JSON does not matter. */
+/**
+ * Counts levels and values, as far as it has come, and marks the numbers that JavaScript would change. What it makes of
+ * text that is no JSON does not matter.
+ */
 class JsonText {
   readonly #bytes: Buffer;
   readonly #maxValues: number;
@@ -144,6 +162,9 @@ class JsonText {
   #isInString = false;
   #depth = 0;
   #values = 0;
+  /** Since the last of `#pieces`. */
+  #unmarkedFrom = 0;
+  #pieces: Buffer[] = [];
 
   constructor(bytes: Buffer, maxValues: number) {
     this.#bytes = bytes;
@@ -161,14 +182,36 @@ class JsonText {
     throw new FermataError("body_too_large", message, { param: "body" });
   }
 
+  /** Once it has come to the end. @returns the bytes themselves where no number had to be marked */
+  get marked(): Buffer {
+    if (this.#pieces.length === 0) return this.#bytes;
+    return Buffer.concat([...this.#pieces, this.#bytes.subarray(this.#unmarkedFrom)]);
+  }
+
   #take(character: number): void {
-    if (character === byte.quote) this.#isInString = true;
+    if (isDigit(character)) this.#leaveNumber();
+    else if (character === byte.quote) this.#isInString = true;
     else if (character === byte.comma || character === byte.colon) this.#values += 1;
     else if (opening.includes(character)) {
       this.#values += 1;
       this.#depth += 1;
       if (this.#depth > maxDepth) throw tooDeep();
     } else if (closing.includes(character)) this.#depth -= 1;
+  }
+
+  /** From behind its first digit. */
+  #leaveNumber(): void {
+    let start = this.#at - 1;
+    if (this.#bytes[start - 1] === byte.minus) start -= 1;
+    let hasExponent = false;
+    for (; isInNumber(this.#bytes[this.#at]); this.#at++)
+      hasExponent ||= isExponent(this.#bytes[this.#at]);
+    const length = this.#at - start;
+    if (this.#depth === 0 || (length < longNumber && !hasExponent)) return;
+    const marked = markNumber(this.#bytes.toString("latin1", start, this.#at));
+    if (marked === null) return;
+    this.#pieces.push(this.#bytes.subarray(this.#unmarkedFrom, start), Buffer.from(marked));
+    this.#unmarkedFrom = this.#at;
   }
 
   /** As far as the next quote, which may be one of its characters. */
@@ -183,6 +226,19 @@ class JsonText {
     this.#isInString = slashes % 2 === 1;
     this.#at = quote + 1;
   }
+}
+
+function isDigit(character: number | undefined): boolean {
+  return character !== undefined && character >= 0x30 && character <= 0x39;
+}
+
+function isExponent(character: number | undefined): boolean {
+  return character === 0x45 || character === 0x65;
+}
+
+function isInNumber(character: number | undefined): boolean {
+  const isSign = character === 0x2b || character === byte.minus;
+  return isDigit(character) || character === 0x2e || isSign || isExponent(character);
 }
 
 function tooDeep(): FermataError {

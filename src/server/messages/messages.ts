@@ -2,6 +2,7 @@
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { lastIsUsers, whyNotContinued } from "../body/prompt.ts";
+import { asWritten, exactJson } from "../../json.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { boolean, list, mapped, notNull, object, record, tagged, text } from "../body/values.ts";
 import { blocksOf, resultContent, textBlocks, textContent } from "./blocks.ts";
@@ -45,7 +46,7 @@ const toolUse = mapped(
     blockAsReceived,
     "passed over",
   ),
-  ({ id, name, input }): ToolCall => ({ id, name, arguments: JSON.stringify(input) }),
+  ({ id, name, input }): ToolCall => ({ id, name, arguments: exactJson(asWritten(input)) }),
 );
 
 const thinking = mapped(

@@ -1,6 +1,7 @@
 /** Messages as Ollama's clients send them: arguments are objects, and calls and results may have no ids. */
 
 import type { ChatMessage } from "../../chat/types.ts";
+import { asWritten, exactJson } from "../../json.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { unseen } from "../body/content-parts.ts";
 import { asConversation } from "../body/prompt.ts";
@@ -64,7 +65,7 @@ const assistant = mapped(
     const toolCalls = tool_calls.map(({ id, function: { name, arguments: given } }, index) => ({
       id: id ?? `call_${/\d+/.exec(path)}_${index}`,
       name,
-      arguments: JSON.stringify(given),
+      arguments: exactJson(asWritten(given)),
     }));
     return {
       role: "assistant",

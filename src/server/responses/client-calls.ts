@@ -1,6 +1,6 @@
 /** Calls that the client runs: of functions, whose arguments are JSON, and of custom tools, whose input is text. */
 
-import { isJsonObject } from "../../json.ts";
+import { asWritten, exactJson, isJsonObject } from "../../json.ts";
 import { roundOf } from "../answer/ids.ts";
 import { notShown } from "../body/content-parts.ts";
 import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
@@ -82,7 +82,7 @@ const textTypes = new Set(["input_text", "output_text", "text"]);
 export function outputOf(value: unknown): unknown {
   if (typeof value === "string") return value;
   if (Array.isArray(value) && value.length > 0 && value.every(isPart)) return value;
-  return JSON.stringify(value);
+  return exactJson(asWritten(value));
 }
 
 /** What the model reads of it. */

@@ -1,5 +1,7 @@
 /** The text in the arguments of a custom tool's call, `{"input": "…"}`, while they come in. */
 
+import { exactJson, isJsonObject, parseExactJson } from "../../json.ts";
+
 /** Ends where the text begins. */
 const head = /^\s*\{\s*"input"\s*:\s*"/;
 const escapes: Readonly<Record<string, string>> = {
@@ -75,12 +77,7 @@ export class CustomInput {
 }
 
 function inputOf(whole: string): string {
-  try {
-    const value: unknown = JSON.parse(whole);
-    if (typeof value === "object" && value !== null && "input" in value)
-      return typeof value.input === "string" ? value.input : JSON.stringify(value.input);
-  } catch {
-    // Said below.
-  }
-  return whole;
+  const value = parseExactJson(whole);
+  if (!isJsonObject(value) || !("input" in value)) return whole;
+  return typeof value["input"] === "string" ? value["input"] : exactJson(value["input"]);
 }

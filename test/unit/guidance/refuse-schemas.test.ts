@@ -104,6 +104,8 @@ test("what the masks leave open is validated by the original", async () => {
   expect(await schema?.validate('"yes"')).toBeNull();
   expect((await schema?.validate('"x"'))?.problem).toBe("/ must NOT be valid");
   expect((await schema?.validate('"x'))?.problem).toBe("is not valid JSON");
+  const far = await schema?.validate('{"a/b":[1,-4e444],"c":4e444}');
+  expect(far).toEqual({ problem: "/a~1b/1 is a number beyond 1.8e308", isCertain: true });
 });
 
 describe("the thread", () => {

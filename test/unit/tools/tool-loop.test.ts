@@ -80,6 +80,18 @@ describe("runToolLoop", () => {
     expect(ends.toSorted()).toEqual(["s:bad:error", "s:bad:error", "s:no:error"]);
   });
 
+  it("tells the model about a number that JavaScript has not, and does not run the tool", async () => {
+    let isRun = false;
+    const counting = defineTool("count", "").run(() => {
+      isRun = true;
+      return Promise.resolve({ content: "1", isError: false });
+    });
+    const text = '<tool_call>{"name":"count","arguments":{"all":[1,4e444]}}</tool_call>';
+    const { results } = await loop([text, "Sorry."], [counting]);
+    expect(results[0]).toContain('arguments of "count" have at /all/1 a number beyond 1.8e308');
+    expect(isRun).toBe(false);
+  });
+
   it("passes on what a tool reports while it runs, and nothing after its end", async () => {
     const reporting = defineTool("get_weather", "").run(async (_args, { report }) => {
       report({ type: "progress", message: "half", progress: 1, total: 2 });

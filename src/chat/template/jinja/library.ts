@@ -97,7 +97,7 @@ export function toValue(json: unknown): Value {
 
 function numberIn(text: string): Value {
   if (/[.eE]/u.test(text)) return new FloatValue(Number(text));
-  const digits = String(BigInt(text));
+  const digits = text === "-0" ? "0" : text;
   return Object.defineProperty(new IntegerValue(Number(text)), "toString", { value: () => digits });
 }
 

@@ -94,6 +94,8 @@ test("a branch is the way from the first message to its leaf", () => {
 test("a call in a line", () => {
   expect(callSummary("get", '{"a":1,"b":"x"}')).toBe('get(a: 1, b: "x")');
   expect(callSummary("get", "{broken")).toBe("get({broken)");
+  const digits = '{"id":1234567890123456789,"all":[4e444]}';
+  expect(callSummary("get", digits)).toBe("get(id: 1234567890123456789, all: [4e444])");
   expect(callSummary("get", JSON.stringify({ a: "🌊".repeat(100) })).length).toBeLessThan(80);
   expect(callSummary("get", JSON.stringify({ a: "🌊".repeat(100) }))).toMatch(
     /^get\(a: "(🌊)+…\)$/u,
