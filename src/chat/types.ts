@@ -30,6 +30,8 @@ export interface ToolCall {
   problem?: string | undefined;
   /** True: a part of the schema could not be checked, so the arguments may fit. */
   mayFit?: boolean | undefined;
+  /** They fit as this JSON text, without properties that are null where the schema refuses null. */
+  withoutNulls?: string | undefined;
 }
 
 export type ChatMessage =

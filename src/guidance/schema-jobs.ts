@@ -3,6 +3,7 @@
 import { farNumber, parseJson } from "../json.ts";
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
+import { fitsWithoutNulls } from "./refused-nulls.ts";
 import { type Fault, type Validate, compileValidator } from "./validator.ts";
 
 export interface CompileJob {
@@ -71,5 +72,7 @@ function validate({ text, written }: ValidateJob): Fault | null {
     if (validators.size <= maxValidators) break;
     validators.delete(oldest);
   }
-  return validator(value);
+  const fault = validator(value);
+  const withoutNulls = fault && fitsWithoutNulls(value, fault, validator);
+  return withoutNulls === null ? fault : { ...fault!, withoutNulls };
 }

@@ -20,6 +20,10 @@ export interface Fault {
   problem: string;
   /** False: a part of the schema could not be applied, and the value may fit all the same. */
   isCertain: boolean;
+  /** JSON pointer into the value. */
+  place?: string;
+  /** The value as JSON without properties that are null where the schema wants something else or nothing: that fits. */
+  withoutNulls?: string;
 }
 
 /** @returns null when the value is valid */
@@ -84,7 +88,7 @@ function validateBy(validate: ValidateFunction, { left, refusesValid }: Checkabl
       error === undefined
         ? "is not valid"
         : `${error.instancePath || "/"} ${error.message ?? "is not valid"}`;
-    return { problem, isCertain: true };
+    return { problem, isCertain: true, place: error?.instancePath ?? "" };
   };
 }
 

@@ -236,13 +236,13 @@ function unknownTool(name: string, tools: readonly Tool[]): string {
 function readArguments(call: ToolCall): string | { value: unknown } {
   try {
     // Some servers write nothing for a call without arguments.
-    const value: unknown = JSON.parse(call.arguments.trim() || "{}");
+    const value: unknown = JSON.parse(call.withoutNulls ?? (call.arguments.trim() || "{}"));
     if (typeof value !== "object" || value === null || Array.isArray(value))
       return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
     const far = farNumber(value);
     if (far !== null)
       return `Error: the arguments of "${call.name}" have at ${far} a number beyond 1.8e308. Call it again with a smaller one.`;
-    return call.problem === undefined || call.mayFit === true
+    return call.problem === undefined || call.mayFit === true || call.withoutNulls !== undefined
       ? { value }
       : `Error: the arguments of "${call.name}" do not fit its schema: ${call.problem}. Call it again.`;
   } catch (error) {

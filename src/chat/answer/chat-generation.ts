@@ -190,6 +190,7 @@ export class RunningChat implements ChatGeneration {
       if (fault === null) continue;
       event.call.problem = fault.problem;
       if (!fault.isCertain) event.call.mayFit = true;
+      event.call.withoutNulls = fault.withoutNulls;
       const { id, name } = event.call;
       this.#request.logger?.warn({ call: id, tool: name }, "a call does not fit its tool's schema");
     }

@@ -15,7 +15,7 @@ const search: ToolDefinition = {
   name: "search",
   parameters: {
     type: "object",
-    properties: { q: { type: "string", not: { pattern: "^x" } } },
+    properties: { q: { type: "string", not: { pattern: "^\\p{Lu}" } } },
     required: ["q"],
   },
 };
@@ -168,7 +168,7 @@ describe("what no mask holds", () => {
   it("is found afterwards and told with the call", async () => {
     const good = await run([call("y")], { tools: [search], toolMode: "external" });
     expect(good.finish.calls[0]).not.toHaveProperty("problem");
-    const bad = await run([call("xy")], { tools: [search], toolMode: "external" });
+    const bad = await run([call("Xy")], { tools: [search], toolMode: "external" });
     expect(bad.finish.calls[0]?.problem).toBe("/q must NOT be valid");
   });
 
@@ -202,7 +202,7 @@ describe("what no mask holds", () => {
     await expect(generate(false)).resolves.toBeUndefined();
   });
 
-  const unheld = { type: "string", not: { pattern: "^x" } };
+  const unheld = { type: "string", not: { pattern: "^\\p{Lu}" } };
   const format = { type: "json_schema", schema: unheld };
   const relax = "Send strict: false to have the value validated afterwards.";
   const leaveOut = "Send a schema without it.";
@@ -224,11 +224,11 @@ describe("what no mask holds", () => {
   it("is found in a document too", async () => {
     const document = {
       kind: "json_schema",
-      schema: { type: "string", not: { pattern: "^x" } },
+      schema: { type: "string", not: { pattern: "^\\p{Lu}" } },
       strict: false,
       field: "response_format.json_schema.schema",
     } as const;
-    const { finish } = await run(['"xy"'], {
+    const { finish } = await run(['"Xy"'], {
       tools: [],
       toolMode: "none",
       guidance: { ...auto, document },
@@ -240,7 +240,7 @@ describe("what no mask holds", () => {
 describe("an engine without masks", () => {
   it("leaves calls to the validation", async () => {
     const { engine, finish } = await run(
-      [call("xy")],
+      [call("Xy")],
       { tools: [search], toolMode: "external" },
       true,
     );

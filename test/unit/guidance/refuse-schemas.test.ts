@@ -108,6 +108,32 @@ test("what the masks leave open is validated by the original", async () => {
   expect(far).toEqual({ problem: "/a~1b/1 is a number beyond 1.8e308", isCertain: true });
 });
 
+test("a null where the schema has none may be left out where the property may", async () => {
+  const integer = { type: "integer" };
+  const [schema] = await guidedSchemas([
+    use({
+      type: "object",
+      properties: {
+        a: integer,
+        "b/c": { type: "object", properties: { d: integer } },
+        list: { type: "array", items: integer },
+        open: { type: ["integer", "null"] },
+      },
+      required: ["a"],
+    }),
+  ]);
+  const without = async (value: object): Promise<string | undefined> =>
+    (await schema?.validate(JSON.stringify(value)))?.withoutNulls;
+  expect(await without({ a: 1, "b/c": { d: null, e: null }, open: null })).toBe(
+    '{"a":1,"b/c":{"e":null},"open":null}',
+  );
+  expect(await without({ a: 1, "b/c": null, list: null })).toBe('{"a":1}');
+  expect(await without({ a: null })).toBeUndefined();
+  expect(await without({ a: 1, list: [null] })).toBeUndefined();
+  expect(await without({ a: "1", list: null })).toBeUndefined();
+  expect(await without({ a: 1, open: null })).toBeUndefined();
+});
+
 describe("the thread", () => {
   const job = compile(large(3));
   const nothing = compile(1);

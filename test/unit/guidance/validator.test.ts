@@ -12,6 +12,7 @@ test("names the place and the problem", () => {
   expect(compileValidator(schema)({ n: "1" })).toEqual({
     problem: "/n must be integer",
     isCertain: true,
+    place: "/n",
   });
   expect(problemOf(schema, {})).toBe("/ must have required property 'n'");
 });
@@ -116,7 +117,7 @@ test.each([
     type: "object",
     properties: { part, n: { type: "integer" } },
   });
-  expect(validate({ n: "1" })).toEqual({ problem: "/n must be integer", isCertain: true });
+  expect(validate({ n: "1" })).toMatchObject({ problem: "/n must be integer", isCertain: true });
   expect(validate({ n: 1 })).toEqual({
     problem: expect.stringMatching(/^was not validated: at #\/properties\/part the keyword /u),
     isCertain: false,

@@ -59,6 +59,22 @@ describe("runToolLoop", () => {
     expect(reason).toBe("stop");
   });
 
+  it("runs a call that no mask held without its nulls, where the schema refuses null", async () => {
+    const ran: unknown[] = [];
+    const forecast = defineTool("forecast", "Forecast")
+      .param("city", "string", "City", true)
+      .param("days", "integer", "Days", false)
+      .run((args) => {
+        ran.push(args);
+        return "sun";
+      });
+    const call = (city: string | null): string =>
+      JSON.stringify({ name: "forecast", arguments: { city, days: null } }, null, 2);
+    const { ends } = await loop([call("Rome"), call(null), "Sun."], [forecast]);
+    expect(ran).toEqual([{ city: "Rome" }]);
+    expect(ends).toEqual(["function:forecast:ok", "function:forecast:error"]);
+  });
+
   it("tells the model about malformed arguments, failures and errors", async () => {
     const failing: Tool = {
       definition: { name: "bad", parameters: {} },
