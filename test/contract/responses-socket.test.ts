@@ -142,6 +142,23 @@ test("a request that does not fit takes nothing from the one that it follows", a
   await client.until("response.completed");
 });
 
+test("a request that is refused ends the chain that it follows, as at OpenAI, and no other", async () => {
+  const client = await new Client().open();
+  client.send({ input: "Hi", store: false });
+  const { response } = (await client.until("response.completed")).at(-1)!;
+  client.send({ input: "Hi", temperature: "hot" });
+  client.send({ input: "Hi", previous_response_id: "resp_other", store: false });
+  const next = { previous_response_id: response.id, store: false };
+  client.send({ ...next, input: "On" });
+  const last = (await client.until("response.completed")).at(-1)!.response.id;
+  const output = { type: "function_call_output", call_id: "call_none", output: "?" };
+  const then = { previous_response_id: last, store: false };
+  client.send({ ...then, input: [output] });
+  expect((await client.until("error")).at(-1)!.error.param).toBe("input[0].call_id");
+  client.send({ ...then, input: "On" });
+  expect((await client.until("error")).at(-1)!.error.code).toBe("previous_response_not_found");
+});
+
 test("a stored response that follows one that is not can be followed everywhere", async () => {
   const client = await new Client().open();
   client.send({ input: "One", store: false });

@@ -24,13 +24,17 @@ export interface History {
   input: Item[];
 }
 
-/** @throws FermataError of status 4xx: a reference leads to nothing */
+/**
+ * @param recalled what the request follows; default: what the store has
+ * @throws FermataError of status 4xx: a reference leads to nothing
+ */
 export async function loadHistory(
   request: HistoryRequest,
   owner: string,
   store: OpenStore | null,
+  recalled?: readonly Item[],
 ): Promise<History> {
-  const items = await itemsBefore(request, owner, store);
+  const items = recalled ? [...recalled] : await itemsBefore(request, owner, store);
   const input = await resolveReferences(request.input, items, { owner, store });
   await finishInTurns(checkAnswers(items, input));
   return { items, input };

@@ -152,8 +152,8 @@ export class ResponseService {
   ): Promise<History> {
     if (recalled === null || request.previousResponseId !== recalled.id)
       return await loadHistory(request, owner, this.store);
-    const input = [...recalled.items, ...request.input];
-    return await loadHistory({ ...request, previousResponseId: null, input }, owner, this.store);
+    const { items, input } = await loadHistory(request, owner, this.store, recalled.items);
+    return { items: [], input: [...items, ...input] };
   }
 
   async #plan(

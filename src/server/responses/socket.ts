@@ -29,6 +29,8 @@ const maxUnsentBytes = 64 * 2 ** 10;
 const maxWaiting = 1000;
 /** Ids beside the type, of clients that send some. */
 const maxCancelBytes = 1024;
+/** A shorter request may follow what one that did not fit has followed. */
+const tooLong = "context_length_exceeded";
 const closeCode = { goingAway: 1001, policy: 1008 };
 
 export function responseSocketRoute(context: ResponsesContext): RouteOptions {
@@ -152,8 +154,9 @@ class ResponseSocket {
     const work = this.#context.active.begin();
     this.#cancel = (reason) => work.controller.abort(reason);
     let status = 200;
+    let body: object = {};
     try {
-      const body = readMessage(await request.server.readJson(request, data));
+      body = readMessage(await request.server.readJson(request, data));
       if (keys.areNeeded && keys.ofOwner(request.owner) === null) {
         this.#socket.close(closeCode.policy, "The API key is no longer valid.");
         return;
@@ -166,6 +169,7 @@ class ResponseSocket {
     } catch (error) {
       const failure = ofInput(error);
       status = failure.status;
+      this.#forget(body, failure);
       await this.#refuse(failure);
       this.#report(false, null);
     } finally {
@@ -177,6 +181,12 @@ class ResponseSocket {
       const milliseconds = Math.round(performance.now() - startedAt);
       request.log.info({ path: "/v1/responses", status, milliseconds }, "request over a WebSocket");
     }
+  }
+
+  /** As at OpenAI, a request that fails ends the chain that it follows. */
+  #forget(body: { previous_response_id?: unknown }, { code }: FermataError): void {
+    const isFollowed = body.previous_response_id === this.#recalled?.id;
+    if (isFollowed && code !== tooLong) this.#recalled = null;
   }
 
   async #start(body: object, signal: AbortSignal, startedAt: number): Promise<void> {
@@ -221,9 +231,7 @@ class ResponseSocket {
     this.#run = run;
     for await (const event of run.read(-1)) await this.#send(event);
     const { status, store, id, output, error } = run.response;
-    // A shorter request may follow one that did not fit.
-    const isTooLong = error?.code === "context_length_exceeded";
-    if (request.previousResponseId !== null && !isTooLong) this.#recalled = null;
+    if (request.previousResponseId !== null && error?.code !== tooLong) this.#recalled = null;
     const isWhole = status === "completed" || status === "incomplete";
     if (isWhole && !store)
       this.#recalled = { id, items: [...items, ...(output as unknown as Item[])] };
