@@ -56,6 +56,11 @@ const cases: Record<string, Case> = {
     valid: [2.25, 2.1],
     invalid: [2.2],
   },
+  "a minimum of nineteen digits": {
+    schema: number({ minimum: 5e18 }),
+    valid: [5e18, 6e18],
+    invalid: [4e18, 5],
+  },
   "IPv6 that ends with IPv4": {
     schema: { type: "string", format: "ipv6" },
     valid: ["::ffff:192.0.2.33", "64:ff9b::192.0.2.33", "1:2:3:4:5:6:1.2.3.4", "2001:db8::1"],

@@ -300,6 +300,16 @@ describe("rewrites", () => {
     expect(compile({ type: "number", ...limits }).schema).not.toBeNull();
   });
 
+  test.each([
+    [{ minimum: 5, maximum: 6, multipleOf: 7 }, false],
+    [{ exclusiveMinimum: 0, exclusiveMaximum: 0.25, multipleOf: 0.25 }, false],
+    [{ minimum: 5, maximum: 7, multipleOf: 7 }, true],
+    [{ minimum: -0.2, maximum: 0.1, multipleOf: 0.25 }, true],
+    [{ minimum: 0.7, maximum: 0.7, multipleOf: 0.1 }, true],
+  ])("whether a multiple lies in %j", (limits, isThere) => {
+    expect(compile({ type: "number", ...limits }).schema !== null).toBe(isThere);
+  });
+
   test("of listed values, those of the format stay", () => {
     const { schema, issues } = compile({ enum: ["::1", "one", "P1D"], format: "ipv6" });
     expect(issues).toEqual([]);

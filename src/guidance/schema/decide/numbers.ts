@@ -180,9 +180,24 @@ function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
     pieces.push({ ...low, exclusiveMaximum: hole });
     low = { exclusiveMinimum: hole };
   }
-  return [...pieces, { ...low, ...upperLimit(facts) }].filter(
-    (range) => isInhabited(range) && (facts.integer !== true || hasInteger(range)),
-  );
+  const steps = facts.integer === true ? [1, ...facts.multiples] : facts.multiples;
+  return [...pieces, { ...low, ...upperLimit(facts) }]
+    .map(withinEngine)
+    .filter((range) => isInhabited(range) && steps.every((step) => hasMultiple(range, step)));
+}
+
+/** A range that the mask engine would have to write with a digit more than it has, were it open. */
+const mostOpen = 1e18;
+
+function withinEngine(range: JsonObject): JsonObject {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = range as Record<string, number>;
+  const low = minimum ?? exclusiveMinimum;
+  const high = maximum ?? exclusiveMaximum;
+  if (low !== undefined && high === undefined && low >= mostOpen)
+    return { ...range, maximum: furthest };
+  if (high !== undefined && low === undefined && high <= -mostOpen)
+    return { ...range, minimum: -furthest };
+  return range;
 }
 
 function lowerLimit({ minimum, exclusiveMinimum }: Facts): JsonObject {
@@ -206,14 +221,17 @@ function exactLimits({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: F
   };
 }
 
-/** The mask engine refuses a range without one. */
-function hasInteger(range: JsonObject): boolean {
+/** The mask engine refuses a range without one. Of the decimals as they are written, as `isMultiple`. */
+function hasMultiple(range: JsonObject, of: number): boolean {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = range as Record<string, number>;
-  const low = Math.ceil(minimum ?? exclusiveMinimum ?? -Infinity);
-  const high = Math.floor(maximum ?? exclusiveMaximum ?? Infinity);
-  const first = low === exclusiveMinimum ? low + 1 : low;
-  const last = high === exclusiveMaximum ? high - 1 : high;
-  return first <= last;
+  const low = minimum ?? exclusiveMinimum ?? -Infinity;
+  const high = maximum ?? exclusiveMaximum ?? Infinity;
+  if (low === -Infinity || high === Infinity || (high - low) / of > 2) return true;
+  const scale = 10 ** Math.max(decimalsOf(low), decimalsOf(high), decimalsOf(of));
+  const step = Math.round(of * scale);
+  const from = Math.round(low * scale) + (minimum === undefined ? 1 : 0);
+  const to = Math.round(high * scale) - (maximum === undefined ? 1 : 0);
+  return Math.ceil(from / step) * step <= to;
 }
 
 function isInhabited(range: JsonObject): boolean {
