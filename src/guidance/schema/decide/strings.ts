@@ -1,6 +1,6 @@
 /** Strings: what keywords say of them, and the mask engine's keywords for it. */
 
-import { matches, maxMatchLength } from "../regex/automaton.ts";
+import { areDisjoint, matches, maxMatchLength } from "../regex/automaton.ts";
 import { checkCounts } from "../regex/cost.ts";
 import { complementOf } from "../regex/complement.ts";
 import { RegexError, parseRegex, parseWithLookAhead } from "../regex/parse.ts";
@@ -137,6 +137,7 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
     const listed = isPattern ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
     return [{ type: "string", schema: { type: "string", ...listed }, values }];
   }
+  if (excludeEachOther(patterns, count)) return [];
   const regexes = writtenPatterns(patterns, solver);
   const excluded = (facts.excluded as string[]).filter((value) => !isLong(value));
   if (excluded.length < facts.excluded.length)
@@ -152,6 +153,13 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
     ...(conditions.length > 1 ? { allOf: conditions } : {}),
   };
   return [{ type: "string", values: null, schema }];
+}
+
+/** Two of them match no text together: the mask engine would refuse the schema. */
+function excludeEachOther(patterns: readonly PatternFact[], count: Count): boolean {
+  return patterns.some((one, index) =>
+    patterns.slice(index + 1).some((other) => areDisjoint(one.regex, other.regex, count)),
+  );
 }
 
 /** Read once: they are the same for every schema. */
