@@ -169,6 +169,14 @@ void RadixTree::match(std::span<const Token> prompt, Salt salt,
     part_here(node->slots);
 }
 
+std::int32_t RadixTree::shared_with(SlotId slot, const SlotSet& others) const {
+    const SlotSet rest = others.without(SlotSet{}.with(slot));
+    const Node* node = tails_[static_cast<std::size_t>(slot)];
+    while (node != &root_ && node->slots.without(rest) == node->slots)
+        node = node->parent;
+    return static_cast<std::int32_t>(node->end);
+}
+
 std::int32_t RadixTree::node_count() const {
     std::int32_t count = 0;
     std::vector<const Node*> open{&root_};

@@ -42,6 +42,9 @@ class RadixTree {
     // slot; 0 for those of another salt. O(prompt + slots), however many slots share the prefix.
     void match(std::span<const Token> prompt, Salt salt, std::span<std::int32_t> shared) const;
 
+    // How much of the slot's path others of the set begin with too.
+    std::int32_t shared_with(SlotId slot, const SlotSet& others) const;
+
     std::int32_t node_count() const;
     // Empty when sound, else what is wrong.
     std::string check_integrity() const;

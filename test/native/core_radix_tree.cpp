@@ -46,6 +46,28 @@ TEST(groups_of_adjacent_slots_are_counted) {
     CHECK_EQ(SlotSet{}.first(), kNoSlot);
 }
 
+TEST(a_path_is_shared_with_the_slots_that_are_asked_for) {
+    RadixTree tree(4);
+    tree.extend(0, sequence(100, 50));
+    tree.extend(1, joined(sequence(100, 30), {1, 2}));
+    tree.extend(2, joined(sequence(100, 40), {1, 2}));
+    tree.extend(3, sequence(7, 10));
+    const auto set = [](std::initializer_list<SlotId> slots) {
+        SlotSet all;
+        for (const SlotId slot : slots)
+            all.add(slot);
+        return all;
+    };
+    CHECK_EQ(tree.shared_with(0, set({0, 1, 2, 3})), 40);
+    CHECK_EQ(tree.shared_with(0, set({0, 1, 3})), 30);
+    CHECK_EQ(tree.shared_with(0, set({3})), 0);
+    CHECK_EQ(tree.shared_with(1, set({0, 2})), 30);
+    tree.truncate(0, 40);
+    CHECK_EQ(tree.shared_with(0, set({2})), 40);
+    tree.truncate(0, 0);
+    CHECK_EQ(tree.shared_with(0, set({1, 2})), 0);
+}
+
 TEST(prefixes_are_kept_together_and_matched_by_slot) {
     RadixTree tree(3);
     const auto shared = sequence(100, 50);
