@@ -134,7 +134,8 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     s.vacate(room, best.slot);
     if (best.slot == kNoSlot) return start(room, 0, false, PrefixSource::kNone);
     const std::int32_t copied = s.copy(best.slot, room, best.length);
-    s.at(best.slot).use.last_used = now;
+    // Soon it is the only one again.
+    if (!kept) s.at(best.slot).use.last_used = now;
     return start(room, copied, copied > 0, PrefixSource::kCopy);
 }
 

@@ -170,8 +170,7 @@ class KvRetention {
     void hold(SlotId slot, Milliseconds deadline);
     // held -> running; returns where the slot is now. In the streams layout it moves when that
     // leaves fewer groups of adjacent running slots and a free or retained slot gives the place;
-    // what was retained there moves to a free slot, to RAM, or in place of what the policy gives
-    // up.
+    // what was retained there moves to a free slot or to RAM, or the two change places.
     SlotId resume(SlotId slot);
     // The held slot has these tokens too now, behind those that it has.
     void extend(SlotId slot, std::span<const Token> tokens);

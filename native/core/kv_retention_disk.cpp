@@ -170,7 +170,7 @@ bool KvRetention::State::make_room_on_disk(std::int64_t bytes, const Candidate& 
                                   .room = std::max<std::int64_t>(entry.file_bytes, 1)});
             ids.push_back(id_of(index));
         }
-        const SlotId victim = ids[choose_victim(candidates, now, usual_gap)];
+        const SlotId victim = ids[choose_victim(candidates, now, return_rates())];
         if (victim == kNoSlot) return false;
         ++disk.full;
         remove_file(left_at(victim));

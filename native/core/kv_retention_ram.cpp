@@ -32,6 +32,7 @@ void KvRetention::State::join_lease(Left& entry, const Slot& slot) {
     entry.until = std::max(entry.until, waited_for_until(slot));
     entry.leased = entry.leased || slot.state != SlotState::kRetained;
     entry.kept = entry.kept || slot.kept;
+    entry.away = true;
 }
 
 // What the slot holds is about to leave it. It goes to RAM unless it is found elsewhere anyway, or
@@ -69,8 +70,11 @@ void KvRetention::State::remember(SlotId slot) {
         freed += static_cast<std::int64_t>(left_at(id).cells.size());
     }
 
-    Left entry{
-        .use = at(slot).use, .leased = leased, .until = waited_for_until(at(slot)), .kept = kept};
+    Left entry{.use = at(slot).use,
+               .leased = leased,
+               .until = waited_for_until(at(slot)),
+               .kept = kept,
+               .away = true};
     const bool is_written = files != nullptr && filed == kNoSlot && kept;
     const bool goes_anywhere = ram.limit > 0 || is_written;
     const auto size = goes_anywhere ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
@@ -163,7 +167,7 @@ SlotId KvRetention::State::least_in_ram(const Candidate& newcomer, Candidate* le
         ids.push_back(id);
     }
     add_forks(candidates, ids);
-    const std::size_t index = choose_victim(candidates, now, usual_gap);
+    const std::size_t index = choose_victim(candidates, now, return_rates());
     if (least != nullptr) *least = candidates[index];
     return ids[index];
 }
@@ -214,6 +218,7 @@ SlotId KvRetention::State::id_for_one_more() {
         if (left_at(id).wanted) continue;
         if (oldest == kNoSlot || age(id) < age(oldest)) oldest = id;
     }
+    if (left_at(oldest).away) return_times.add_loss(left_at(oldest).use, now);
     if (!left_at(oldest).cells.empty()) ++ram.drops;
     if (left_at(oldest).file != 0) ++disk.full;
     forget(oldest);
@@ -294,7 +299,7 @@ std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {
     // Behind what the prompt shares may be what another one wants; else the slot has it all now.
     if (entry.staged || (saved.length == length && entry.file != 0)) {
         drop_cells(entry);
-        entry.use = {.last_used = now, .gap = entry.use.gap};
+        entry.use.last_used = now;
     } else if (saved.length == length) {
         forget(saved.slot);
     }
@@ -309,7 +314,9 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
         const bool slot = id < shape.slot_count;
         if (slot && !is_evictable(at(id).state)) continue;
         const std::int32_t length = slot ? cells.length(id) : left_length(id);
-        if (length <= longest || shared[static_cast<std::size_t>(id)] < length) continue;
+        if (length == 0 || shared[static_cast<std::size_t>(id)] < length) continue;
+        if (!slot) left_at(id).away = false;
+        if (length <= longest) continue;
         returned = id;
         longest = length;
     }
@@ -321,6 +328,7 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
     const bool slot = returned < shape.slot_count;
     const Use before = slot ? at(returned).use : left_at(returned).use;
     if (before.gap == 0) return_rate += kWeightOfNew * (1.0 - return_rate);
+    return_times.add_return(before, now);
     const Use use = used_again(before, now);
     const Milliseconds gap = std::max<Milliseconds>(now - before.last_used, 1);
     usual_gap = usual_gap == 0 ? gap : (7 * usual_gap + gap) / 8;

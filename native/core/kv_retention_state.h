@@ -49,6 +49,7 @@ struct KvRetention::State {
         bool leased = false;     // somebody waits for it
         Milliseconds until = 0;  // leased: the end of that
         bool kept = true;        // see acquire
+        bool away = false;       // the sequence left its slot and has not come back
         bool wanted = false;     // being restored now: it must not go
         bool staged = false;  // `cells` were read from the file for a prompt that waits; not RAM's
         FileId file = 0;
@@ -87,6 +88,7 @@ struct KvRetention::State {
     std::int64_t damaged_when_found = 0;  // as far as it is counted
     std::int32_t reads = 0;               // under way or staged
     Milliseconds now = 0;
+    ReturnTimes return_times;
     Milliseconds usual_gap = 0;  // of all that came back, a moving average
     // The share of first prompts that were continued, a moving average.
     double return_rate = 0.0;
@@ -121,10 +123,13 @@ struct KvRetention::State {
 
     // kv_retention_places.cpp: who gives up a slot, and where a sequence runs.
     void evict(SlotId slot);
+    ReturnTable return_rates() const;
+    std::int32_t own_positions(SlotId slot) const;
     SlotId choose_evictable(SlotId except, bool frees_cells = false) const;
     SlotId choose_room(SlotId except) const;
     void vacate(SlotId slot, SlotId keep);
     SlotId settle(SlotId slot);
+    SlotId exchange(SlotId slot, SlotId room);
 
     // kv_retention_ram.cpp: what has left its slot.
     std::size_t index_of(SlotId id) const {

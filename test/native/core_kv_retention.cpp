@@ -237,6 +237,32 @@ TEST(a_provider_counts_as_recently_used) {
     CHECK_EQ(cache.retention.lookup(text('b', 51)).resident, 0);
 }
 
+TEST(what_another_slot_has_too_is_not_lost) {
+    for (const CacheShape& shape : {streams(3), unified(3)}) {
+        Cache cache(shape);
+        cache.run(text('s', 100) + text('a', 20));
+        cache.run_and_retain(text('b', 60));
+        cache.run_and_retain(text('s', 100) + text('c', 30));
+        cache.run(text('d', 50));
+        CHECK_EQ(cache.retention.lookup(text('b', 61)).resident, 60);
+        CHECK_EQ(cache.retention.lookup(text('s', 101)).resident, 100);
+        CHECK_EQ(cache.retention.evictions(), 1);
+    }
+}
+
+TEST(a_provider_counts_as_used_when_its_copy_will_not_stay) {
+    Cache cache(unified(3));
+    cache.run_and_retain(text('s', 50) + text('a', 10));
+    cache.run_and_retain(text('b', 60));
+    const auto copy = cache.retention.acquire(text('s', 50) + text('c', 10), ++cache.now, 0, false);
+    CHECK_EQ(copy->reused, 50);
+    cache.retention.drop(copy->slot);
+    cache.run(text('d', 50));
+    cache.run(text('e', 50));
+    CHECK_EQ(cache.retention.lookup(text('s', 51)).resident, 50);
+    CHECK_EQ(cache.retention.lookup(text('b', 61)).resident, 0);
+}
+
 TEST(the_last_evictable_slot_is_truncated_and_taken_over) {
     for (const CacheShape& shape : {streams(2), unified(2)}) {
         Cache cache(shape);
@@ -344,6 +370,50 @@ TEST(a_slot_taken_over_moves_beside_the_running_ones) {
     CHECK_EQ(placement.reused, 50);
     CHECK(placement.copied);
     CHECK(cache.state(2) == SlotState::kFree);
+}
+
+// No slot is free, so what rests in slot 1 takes the place of what runs there.
+TEST(slots_change_places_where_none_is_free) {
+    Cache cache(streams(4));
+    for (const Token kind : {'a', 'b', 'c', 'd'})
+        cache.run(text(kind, 50));
+    for (const SlotId slot : {1, 2, 3})
+        cache.retention.retain(slot, ++cache.now, kNoLease);
+    const Placement placement = cache.run(text('d', 60));
+    CHECK_EQ(placement.slot, 1);
+    CHECK_EQ(placement.reused, 50);
+    CHECK(placement.copied);
+    CHECK(cache.retention.moved_bytes() > 0);
+    CHECK(cache.state(3) == SlotState::kRetained);
+    CHECK(cache.backend.content(3) == text('b', 50));
+    CHECK_EQ(cache.retention.lookup(text('b', 51)).resident, 50);
+    CHECK_EQ(cache.retention.lookup(text('c', 51)).resident, 50);
+    CHECK_EQ(cache.retention.evictions(), 0);
+}
+
+TEST(slots_that_cannot_be_saved_do_not_change_places) {
+    Cache cache(streams(4));
+    for (const Token kind : {'a', 'b', 'c', 'd'})
+        cache.run(text(kind, 50));
+    for (const SlotId slot : {1, 2, 3})
+        cache.retention.retain(slot, ++cache.now, kNoLease);
+    cache.backend.refuse_saves();
+    CHECK_EQ(cache.run(text('d', 60)).slot, 3);
+    CHECK_EQ(cache.retention.lookup(text('b', 51)).resident, 50);
+    CHECK_EQ(cache.retention.evictions(), 0);
+}
+
+TEST(what_cannot_be_put_back_when_slots_change_places_is_lost) {
+    Cache cache(streams(4));
+    for (const Token kind : {'a', 'b', 'c', 'd'})
+        cache.run(text(kind, 50));
+    for (const SlotId slot : {1, 2, 3})
+        cache.retention.retain(slot, ++cache.now, kNoLease);
+    cache.backend.refuse_restores();
+    CHECK_EQ(cache.run(text('d', 60)).reused, 50);
+    CHECK_EQ(cache.retention.lookup(text('b', 51)).resident, 0);
+    CHECK_EQ(cache.retention.lookup(text('c', 51)).resident, 50);
+    CHECK_EQ(cache.retention.evictions(), 1);
 }
 
 TEST(a_resumed_slot_moves_beside_the_running_ones) {
