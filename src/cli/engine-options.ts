@@ -111,7 +111,7 @@ export const engineOptions = inGroup("Engine", {
   stopRepetition: {
     kind: "boolean",
     default: true,
-    help: "Stop an answer that writes the same 1 to 64 tokens over and over: 16 times, and for 320 tokens. Never an answer of a given form.",
+    help: "Stop an answer that writes the same 1 to 64 tokens over and over: 16 times, and for 320 tokens. Never an answer of a given form. End a round of tool calls before its third equal call.",
     fromFolder: true,
   },
   threads: {

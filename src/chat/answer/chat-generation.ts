@@ -6,11 +6,12 @@ import { FermataError } from "../../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import type { Continuation, ContinueRequest, Continuer } from "../hold/continuation.ts";
 import { ChatHold, type KnownOutput } from "../hold/hold.ts";
-import { EngineRun } from "./engine-run.ts";
+import { EngineRun, mayRepeatCalls } from "./engine-run.ts";
 import { guidedFormat } from "../formats/format.ts";
 import { GuidedRounds, type GuidanceContext } from "./guided-rounds.ts";
 import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
 import type { Prompt } from "../prompt/prompt.ts";
+import { repeatedCall, repeatedText } from "./repetition.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import { recallRound, rememberRound } from "./turn-memory.ts";
@@ -41,9 +42,6 @@ type EngineText = Extract<GenerationEvent, { type: "text" }>;
 type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
 type EngineFinish = Extract<GenerationEvent, { type: "finish" }>;
 
-const repetitionNotice = "The answer was stopped: it repeated itself.";
-const repetitionWarning = "the answer repeats itself: stopped";
-
 export class RunningChat implements ChatGeneration {
   readonly #request: ChatRequest;
   readonly #context: GenerationContext;
@@ -65,6 +63,7 @@ export class RunningChat implements ChatGeneration {
   #callable: readonly string[] | undefined;
   #hold: ChatHold | null = null;
   #cancelled = false;
+  readonly #warnings = new Set<string>();
   /** The last round that is remembered. */
   #heldTurn: HeldTurn | undefined;
 
@@ -177,6 +176,7 @@ export class RunningChat implements ChatGeneration {
     const wasReasoning = round.inReasoning;
     this.#tokens?.add(text, logprobs ?? []);
     const events = round.push(text);
+    if (round.endsEarly) this.#run.endRound();
     if (wasReasoning || round.inReasoning) this.#reasoningTokens += tokens.length;
     return this.#checked(events);
   }
@@ -215,12 +215,12 @@ export class RunningChat implements ChatGeneration {
     return this.#roundCount > 1 && this.#callable === undefined && !this.#currentRound.inCall;
   }
 
-  /** The requested hold that ends a text which repeats itself. */
+  /** A requested hold ends a text, or calls, that repeat. */
   async #endRound({ reason }: EngineHold): Promise<OutputEvent[]> {
-    const isWhole = reason !== "requested";
+    const isWhole = reason !== "requested" || this.#currentRound.endsEarly;
     const events = await this.#checked(this.#currentRound.finish(isWhole));
     if (isWhole) this.#logTurn("stop");
-    else this.#request.logger?.warn({}, repetitionWarning);
+    else this.#request.logger?.warn({}, repeatedText.warning);
     return events;
   }
 
@@ -260,18 +260,23 @@ export class RunningChat implements ChatGeneration {
 
   async #onFinish({ reason, stopString, stopToken }: EngineFinish): Promise<ChatEvent[]> {
     const wasCut = reason === "cancelled" || reason === "length";
-    const { inCall } = this.#currentRound;
-    const rest = await this.#checked(this.#currentRound.finish(!wasCut));
+    const round = this.#currentRound;
+    const { inCall } = round;
+    const rest = await this.#checked(round.finish(!wasCut));
+    if (round.endsEarly && reason !== "cancelled" && this.#request.toolMode === "external") {
+      this.#logTurn("stop");
+      return [...rest, await this.#finish("tool_calls")];
+    }
     if (reason === "cancelled" && this.#run.isRepeating && !this.#cancelled) {
-      this.#request.logger?.warn({}, repetitionWarning);
-      const notice: ChatEvent = { type: "content", text: `\n\n[${repetitionNotice}]` };
-      const finish = await this.#finish(inCall ? "length" : "stop", []);
-      return [...rest, notice, { ...finish, warnings: [repetitionNotice] }];
+      this.#request.logger?.warn({}, repeatedText.warning);
+      const notice: ChatEvent = { type: "content", text: `\n\n[${repeatedText.notice}]` };
+      this.#warnings.add(repeatedText.notice);
+      return [...rest, notice, await this.#finish(inCall ? "length" : "stop", [])];
     }
     if (reason !== "released") this.#logTurn(wasCut ? reason : "stop");
     if (reason === "end") this.#remember(true);
-    else if (reason === "length" && this.#currentRound.isText) this.#remember(false);
-    const brokeCall = reason === "stop_string" && inCall && !this.#currentRound.lastCallIsWhole;
+    else if (reason === "length" && round.isText) this.#remember(false);
+    const brokeCall = reason === "stop_string" && inCall && !round.lastCallIsWhole;
     const ended = brokeCall ? "length" : "tool_calls";
     const finish = await this.#finish(wasCut ? reason : ended);
     if (reason !== "stop_string") return [...rest, finish];
@@ -310,11 +315,11 @@ export class RunningChat implements ChatGeneration {
       counters.resumes += 1;
       this.#run.resume({ tokens, marks, keepPending, grammar });
     } else {
-      counters.rerenders += 1;
-      logger?.warn(
-        { tokens: tokens.length, rerenders: counters.rerenders },
-        "the template rewrites history: re-rendered",
-      );
+      if (!this.#currentRound.endsEarly) {
+        counters.rerenders += 1;
+        const details = { tokens: tokens.length, rerenders: counters.rerenders };
+        logger?.warn(details, "the template rewrites history: re-rendered");
+      }
       await this.#run.restart(tokens, grammar, marks);
     }
     this.#beginRound(rendering, messages);
@@ -345,6 +350,7 @@ export class RunningChat implements ChatGeneration {
       format: this.#guided?.isMasked === true ? guidedFormat(prompts.format) : prompts.format,
       reasoning: this.#reasoningAfter(rendering),
       begun: this.#begun,
+      stopsRepetition: this.#context.stopsRepetition && !mayRepeatCalls(this.#request),
       callIds: this.#roundCount === 0 ? (this.#request.written?.callIds ?? []) : [],
       ...(this.#guided?.calls ?? { offered: null }),
     });
@@ -360,6 +366,7 @@ export class RunningChat implements ChatGeneration {
 
   #logTurn(reason: "stop" | "length" | "cancelled"): void {
     if (this.#looksForCalls) this.#currentRound.logEnd(reason, this.#request.logger);
+    if (this.#currentRound.endsEarly) this.#warnings.add(repeatedCall.notice);
   }
 
   async #release(reason: FinishReason, calls?: ToolCall[]): Promise<FinishEvent> {
@@ -382,6 +389,7 @@ export class RunningChat implements ChatGeneration {
       calls,
       usage: { ...this.#run.usage, reasoningTokens: this.#reasoningTokens },
       ...(fault ? { problem: fault.problem } : {}),
+      ...(this.#warnings.size === 0 ? {} : { warnings: [...this.#warnings] }),
     };
   }
 

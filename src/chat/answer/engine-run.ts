@@ -16,6 +16,7 @@ import type { ChatEngine, ChatRequest, ChatUsage } from "../types.ts";
 import { noUsage } from "../../engine/generation.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
 import { isScripted } from "./guided-rounds.ts";
+import { RepetitionDetector } from "./repetition.ts";
 
 type RunRequest = Omit<GenerateRequest, "prompt">;
 
@@ -47,12 +48,14 @@ export class EngineRun {
   readonly #onRepetition: (() => "hold" | "cancel") | null;
   #repetition = new RepetitionDetector();
   #isRepeating = false;
+  /** The round is over, whatever the engine has written since. */
+  #isPastRound = false;
 
   constructor(request: ChatRequest, context: RunContext, options: RunOptions) {
     this.#begun = Int32Array.from(request.written?.tokens ?? []);
     this.#onTokens = request.onTokens ?? (() => {});
     this.#onRepetition =
-      context.stopsRepetition && mayBeStopped(request) ? options.onRepetition : null;
+      context.stopsRepetition && !mayRepeatText(request) ? options.onRepetition : null;
     this.#engine = context.engine;
     this.#request = runRequest(request, context, options);
     this.#maxTokens = request.maxTokens;
@@ -104,11 +107,18 @@ export class EngineRun {
       maxTokens: this.remainingTokens,
     });
     this.#events = this.#generation[Symbol.asyncIterator]();
+    this.#isPastRound = false;
     if (this.#cancelled) this.#generation.cancel();
   }
 
   /** @throws what ends the generation */
   async next(): Promise<GenerationEvent> {
+    let event = await this.#read();
+    while (this.#isPastRound && event.type === "text") event = await this.#read();
+    return event;
+  }
+
+  async #read(): Promise<GenerationEvent> {
     const result = await this.#events?.next().catch((error: unknown) => {
       throw this.#begun.length > 0 && isOfGrammar(error) ? lost(error) : error;
     });
@@ -145,11 +155,18 @@ export class EngineRun {
   }
 
   #watch(tokens: Int32Array): void {
-    if (this.#onRepetition === null || this.#isRepeating) return;
+    if (this.#onRepetition === null || this.#isRepeating || this.#isPastRound) return;
     this.#isRepeating = tokens.some((token) => this.#repetition.add(token));
     if (!this.#isRepeating) return;
     if (this.#onRepetition() === "hold") this.#generation?.pause();
     else this.#generation?.cancel();
+  }
+
+  /** The round ends with the text so far. What the engine writes until it holds or finishes is not told. */
+  endRound(): void {
+    this.#isPastRound = true;
+    this.#begun = new Int32Array(0);
+    this.#generation?.pause();
   }
 
   /** Of a held generation; see `Generation.extend`. */
@@ -232,9 +249,14 @@ function runRequest(
   };
 }
 
-/** A document, a script and a text without end may repeat themselves. */
-function mayBeStopped({ guidance, sampling }: ChatRequest): boolean {
-  return guidance?.document === undefined && sampling.ignoresEnd !== true && !isScripted(sampling);
+/** A script and an answer without end may repeat themselves. */
+export function mayRepeatCalls({ sampling }: ChatRequest): boolean {
+  return sampling.ignoresEnd === true || isScripted(sampling);
+}
+
+/** A document may, too. */
+function mayRepeatText(request: ChatRequest): boolean {
+  return request.guidance?.document !== undefined || mayRepeatCalls(request);
 }
 
 const naturalEnds: ReadonlySet<string> = new Set(["end", "stop_string", "length"]);
@@ -296,36 +318,5 @@ class UsageSum {
     this.#ended = this.total;
     this.#current = noUsage;
     this.#hidesPrompt = hidesPrompt;
-  }
-}
-
-const maxPeriod = 64;
-const minTokens = 320;
-const minCopies = 16;
-
-/**
- * Notices a model that writes the same tokens over and over, as small models do when they are greedy. A pattern
- * of up to 64 tokens counts when its copies fill 320 tokens and there are at least 16 of them: tables with equal
- * rows, rulers and short lists of zeros stay below, and nobody reads on beyond.
- */
-export class RepetitionDetector {
-  /** The last `maxPeriod` tokens, in a ring. */
-  readonly #last = new Int32Array(maxPeriod).fill(-1);
-  /** By period: how many of the last tokens equal the one that many before. */
-  readonly #runs = new Int32Array(maxPeriod + 1);
-  #count = 0;
-
-  /** @returns whether the tokens so far end in a pattern that repeats */
-  add(token: number): boolean {
-    let repeats = false;
-    for (let period = 1; period <= maxPeriod; period++) {
-      const before = this.#last[(this.#count - period + maxPeriod) % maxPeriod];
-      const run = before === token ? this.#runs[period]! + 1 : 0;
-      this.#runs[period] = run;
-      if (run + period >= Math.max(minTokens, minCopies * period)) repeats = true;
-    }
-    this.#last[this.#count % maxPeriod] = token;
-    this.#count += 1;
-    return repeats;
   }
 }

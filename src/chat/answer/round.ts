@@ -6,6 +6,7 @@ import type { ToolCallFormat } from "../formats/format.ts";
 import { OutputParser } from "../parser/output-parser.ts";
 import { newCallId } from "../parser/text-parser.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
+import { repeatedCall } from "./repetition.ts";
 import type { GeneratedTurn } from "../prompt/suffix.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import type { ReasoningStart } from "../template/reasoning-switch.ts";
@@ -19,6 +20,8 @@ export interface RoundStart {
   reasoning: ReasoningStart;
   offered: OfferedTools | null;
   takesCall?: OutputParserOptions["takesCall"];
+  /** See `OutputParserOptions`. */
+  stopsRepetition?: boolean;
   /** The words that the prompt already has of it. */
   begun: string;
   /** Of its first calls; those behind them get new ones. */
@@ -54,6 +57,11 @@ export class Round {
   /** It stands in the form that the grammar of a round holds. */
   isGuided(call: ToolCall): boolean {
     return this.#parser.isGuided(call);
+  }
+
+  /** It ends before its third equal call. The engine has written that call, and perhaps more. */
+  get endsEarly(): boolean {
+    return this.#parser.endsEarly;
   }
 
   get inCall(): boolean {
@@ -106,6 +114,7 @@ export class Round {
         "the token limit was reached: arguments of calls may be truncated",
       );
     logger?.info({ ...details, has_tool_calls: count > 0 }, "turn ended");
+    if (this.endsEarly) logger?.warn({ tool_calls: count }, repeatedCall.warning);
     if (reason !== "stop" && count > 0)
       logger?.warn(
         { ...details, has_tool_calls: true },

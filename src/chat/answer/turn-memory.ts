@@ -23,8 +23,8 @@ export function rememberRound(
     endsWithToken,
   }: { round: Round; tokens: readonly number[]; endsWithToken: boolean },
 ): HeldTurn | undefined {
-  const { rendering, before, calls, isWhole } = round;
-  if (!isWhole || first.leadingCount > 0) return undefined;
+  const { rendering, before, calls, isWhole, endsEarly } = round;
+  if (!isWhole || endsEarly || first.leadingCount > 0) return undefined;
   // A probe's rendering is none that messages have.
   if (before.some(({ role }) => role === "sentinel")) return undefined;
   const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");

@@ -9,7 +9,10 @@ import { fitOutputs } from "./fit-results.ts";
 import type { ChatEngine, ChatMessage, ToolOutput } from "../types.ts";
 import { escapedMark, unusedCharacters } from "../template/untrusted.ts";
 
-/** `resume`: only the tokens of the results. `rerender`: the template rewrote the history, so all tokens. */
+/**
+ * `resume`: only the tokens of the results. `rerender`: all tokens, because the template rewrote the history or the
+ * round ended before what the engine wrote.
+ */
 export interface Continuation {
   kind: "resume" | "rerender";
   tokens: Int32Array;
@@ -112,6 +115,8 @@ export class Continuer {
     { scope, round, turn }: ContinueRequest,
     results: ChatMessage[],
   ): Promise<Suffix | null> {
+    // What is held is more than the turn.
+    if (round.endsEarly) return null;
     return await this.#prompts.suffixes.derive({
       tools: scope.tools,
       variables: scope.templateVariables,

@@ -40,10 +40,11 @@ export class ChatHold {
   #characters = -Infinity;
   #wholeCount = 0;
   #isExtending = false;
-  #canExtend = true;
+  #canExtend: boolean;
 
   constructor(options: HoldOptions) {
     this.#options = options;
+    this.#canExtend = !options.request.round.endsEarly;
     this.answered = new Promise((resolve) => (this.#resolve = resolve));
   }
 

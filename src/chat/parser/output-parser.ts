@@ -9,7 +9,6 @@ import {
   type OutputParserOptions,
   type TextParser,
   EventBuffer,
-  newCallId,
 } from "./text-parser.ts";
 import type { ToolCall } from "../types.ts";
 import { ChannelParser } from "./channel-parser.ts";
@@ -23,7 +22,7 @@ export class OutputParser {
   readonly #parser: TextParser;
 
   constructor(options: OutputParserOptions) {
-    this.#events = new EventBuffer(this.calls, options.newCallId ?? newCallId);
+    this.#events = new EventBuffer(this.calls, options);
     this.#parser = parserOf(options, this.#events);
   }
 
@@ -32,21 +31,27 @@ export class OutputParser {
     return this.#events.isGuided(call);
   }
 
+  /** A call was the third of equal ones. The text that follows is not read. */
+  get endsEarly(): boolean {
+    return this.#events.endsEarly;
+  }
+
   get inCall(): boolean {
-    return this.#parser.inCall;
+    return !this.endsEarly && this.#parser.inCall;
   }
 
   get inReasoning(): boolean {
-    return this.#parser.inReasoning;
+    return !this.endsEarly && this.#parser.inReasoning;
   }
 
   push(text: string): OutputEvent[] {
-    for (let i = 0; i < text.length; i++) this.#parser.feed(text.charAt(i));
+    for (let i = 0; i < text.length && !this.endsEarly; i++) this.#parser.feed(text.charAt(i));
     return this.#events.take();
   }
 
   finish(natural: boolean): OutputEvent[] {
-    this.#parser.finish(natural);
+    if (!this.endsEarly) this.#parser.finish(natural);
+    this.#events.tellWaiting();
     return this.#events.take();
   }
 }

@@ -4,6 +4,7 @@ import type { ChatEvent, ToolCall } from "../types.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
 import type { FinderSink } from "./call-finder.ts";
+import { RepeatedCalls } from "./repeated-calls.ts";
 import { randomBytes } from "node:crypto";
 
 export type OutputEvent = Extract<
@@ -20,6 +21,8 @@ export interface OutputParserOptions {
   /** `split`: the text may begin with reasoning. `open`: the prompt already opened it. */
   reasoning: "no" | "split" | "open";
   newCallId?: (() => string) | undefined;
+  /** The round ends before the third of its calls that are equal. Default: there may be any number. */
+  stopsRepetition?: boolean | undefined;
 }
 
 /** Works a character at a time. */
@@ -33,7 +36,10 @@ export interface TextParser {
   finish(natural: boolean): void;
 }
 
-/** Collects the events of a push; joins neighbours of one kind. */
+/**
+ * Collects the events of a push; joins neighbours of one kind. While a call may become the third of equal ones, its
+ * events wait: it is told when it is another one, and dropped when it is not.
+ */
 export class EventBuffer implements FinderSink {
   readonly #calls: ToolCall[];
   readonly #newCallId: () => string;
@@ -47,11 +53,25 @@ export class EventBuffer implements FinderSink {
   #name = "";
   #isGuided = false;
   #arguments: string[] = [];
+  /** Null: calls may be equal. */
+  readonly #repeated: RepeatedCalls | null;
+  /** The call that is being written has not been told. */
+  #waits = false;
+  #endsEarly = false;
 
   /** @param calls complete calls are appended */
-  constructor(calls: ToolCall[], newCallId: () => string) {
+  constructor(
+    calls: ToolCall[],
+    { newCallId: idOf = newCallId, stopsRepetition = false }: Partial<OutputParserOptions>,
+  ) {
     this.#calls = calls;
-    this.#newCallId = newCallId;
+    this.#newCallId = idOf;
+    this.#repeated = stopsRepetition ? new RepeatedCalls() : null;
+  }
+
+  /** A call was one too many: the round ends before it, and what follows is not told. */
+  get endsEarly(): boolean {
+    return this.#endsEarly;
   }
 
   /** Calls that have begun. */
@@ -79,30 +99,54 @@ export class EventBuffer implements FinderSink {
   }
 
   start(name: string, isGuided = false): void {
+    if (this.#endsEarly) return;
+    this.tellWaiting();
     this.#flush();
     this.#isGuided = isGuided;
     this.#index += 1;
     this.#id = this.#newCallId();
     this.#name = name;
     this.#arguments = [];
-    this.#events.push({ type: "call-start", index: this.#index, id: this.#id, name });
+    this.#waits = this.#repeated?.begin(name) ?? false;
+    if (!this.#waits) this.#tellStart();
   }
 
   arguments(delta: string): void {
-    if (delta === "") return;
+    if (delta === "" || this.#endsEarly) return;
     this.#arguments.push(delta);
-    this.#append("arguments", delta);
+    if (!this.#waits) this.#append("arguments", delta);
+    else if (!this.#repeated!.continue(delta)) this.tellWaiting();
   }
 
   end(): void {
-    this.#flush();
+    if (this.#endsEarly) return;
     const call = { id: this.#id, name: this.#name, arguments: this.#arguments.join("") };
+    this.#endsEarly = this.#repeated?.end(call) ?? false;
+    // One that is written in another way than those before it has been told.
+    if (this.#endsEarly && this.#waits) return;
+    this.tellWaiting();
+    this.#flush();
     this.#calls.push(call);
     if (this.#isGuided) this.#guided.add(call);
     this.#events.push({ type: "call-end", index: this.#index, call });
   }
 
+  /** Tells of the call that waits, as far as it is written. */
+  tellWaiting(): void {
+    if (!this.#waits || this.#endsEarly) return;
+    this.#waits = false;
+    this.#tellStart();
+    const written = this.#arguments.join("");
+    if (written !== "") this.#append("arguments", written);
+  }
+
+  #tellStart(): void {
+    const told = { index: this.#index, id: this.#id, name: this.#name };
+    this.#events.push({ type: "call-start", ...told });
+  }
+
   #append(kind: "content" | "reasoning" | "arguments", text: string): void {
+    if (this.#endsEarly) return;
     if (this.#kind !== kind) this.#flush();
     this.#kind = kind;
     this.#text.push(text);

@@ -85,8 +85,8 @@ export function parseArguments(
 }
 
 /** Equal for JSON texts that say the same, whatever their spaces and the order of their keys. */
-export function canonicalArguments(text: string): string {
-  return JSON.stringify(sortKeys(parseArguments(text)));
+export function canonicalArguments(text: string, parse = parseJson): string {
+  return JSON.stringify(sortKeys(parseArguments(text, parse)));
 }
 
 export function canonicalCalls(

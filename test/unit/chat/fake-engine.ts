@@ -18,6 +18,8 @@ export interface ScriptedRound {
   /** Default: the end token, held if the request asks for it. */
   end?: "end" | "text_after_call" | "length" | "stop_string" | "never" | "fail";
   endToken?: string;
+  /** It is written to its end before a pause reaches it. */
+  isAhead?: boolean;
 }
 
 export interface FakeEngineOptions {
@@ -216,9 +218,10 @@ export class FakeGeneration implements Generation {
         const tokens = said.subarray(at, at + chunk);
         this.#push(tokens);
         yield { type: "text", text: this.#engine.spell(tokens).replace(/[⟪⟫]/gu, ""), tokens };
-        if (this.#pauses) break;
+        if (this.#pauses && round.isAhead !== true) break;
       }
-      const end = this.#pauses ? "requested" : (round.end ?? "end");
+      const pauses = this.#pauses && round.isAhead !== true;
+      const end = pauses ? "requested" : (round.end ?? "end");
       this.#pauses = false;
       if (end === "fail") throw new FermataError("decode_failed", "The engine failed.");
       if (end === "never") await this.#sleep();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Chat } from "../../../src/chat/chat.ts";
 import type { ChatRequest } from "../../../src/chat/types.ts";
-import { RepetitionDetector } from "../../../src/chat/answer/engine-run.ts";
+import { RepetitionDetector } from "../../../src/chat/answer/repetition.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
 
 /** Index of the token at which `tokens` are stopped; -1: they are not. */
