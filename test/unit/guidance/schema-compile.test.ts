@@ -51,11 +51,11 @@ describe("rewrites", () => {
   });
 
   test.each([
-    [{ type: "number", minimum: 2 ** 64 }, { type: "number" }, "minimum"],
-    [{ type: "number", exclusiveMinimum: 2 ** 63 }, { type: "number" }, "exclusiveMinimum"],
-    [{ type: "integer", maximum: -(2 ** 64) }, { type: "integer" }, "maximum"],
-    [{ type: "number", minimum: 2 ** 64, maximum: 2 ** 65 }, { type: "number" }, "minimum"],
-    [{ type: "number", not: { const: 1e20 } }, { type: "number" }, "not"],
+    [{ type: "number", minimum: 2 ** 64 }, { type: "number" }, "#", "minimum"],
+    [{ type: "number", exclusiveMinimum: 2 ** 63 }, { type: "number" }, "#", "exclusiveMinimum"],
+    [{ type: "integer", maximum: -(2 ** 64) }, { type: "integer" }, "#", "maximum"],
+    [{ type: "number", minimum: 2 ** 64, maximum: 2 ** 65 }, { type: "number" }, "#", "minimum"],
+    [{ type: "number", not: { const: 1e20 } }, { type: "number" }, "#/not", "const"],
     [
       { type: "integer", minimum: 0, not: { enum: [1e19, 5] } },
       {
@@ -64,12 +64,13 @@ describe("rewrites", () => {
           { type: "integer", exclusiveMinimum: 5 },
         ],
       },
-      "not",
+      "#/not",
+      "enum",
     ],
-  ])("%j: what lies beyond 64 bits is left to the validation", (schema, written, keyword) => {
+  ])("%j: what lies beyond 64 bits is left to the validation", (schema, written, path, keyword) => {
     const compiled = compile(schema);
     expect(compiled.schema).toEqual(written);
-    expect(compiled.issues).toEqual([expect.objectContaining({ path: "#", keyword })]);
+    expect(compiled.issues).toEqual([expect.objectContaining({ path, keyword })]);
   });
 
   test("what lies beyond 64 bits and is not reached says nothing", () => {
@@ -226,7 +227,7 @@ describe("rewrites", () => {
   test("a text that is long is not written as a pattern, as deep as it is long", () => {
     const long = "x".repeat(50_000);
     const { issues } = compile({ type: "string", not: { enum: [long, "no"] } });
-    expect(issues).toEqual([expect.objectContaining({ keyword: "not" })]);
+    expect(issues).toEqual([expect.objectContaining({ path: "#/not", keyword: "enum" })]);
     const values = [...many(1001, String), long];
     expect(compile({ enum: values }).schema).toEqual({ type: "string", enum: values });
   });
@@ -391,6 +392,7 @@ describe("rewrites", () => {
 });
 
 describe("what no mask holds is named", () => {
+  const manyFormats = ["uuid1", "uuid3", "uuid4", "uuid5", "uuid6"].map((format) => ({ format }));
   test.each([
     [{ properties: { a: { type: "string", pattern: "x(?=y)" } } }, "#/properties/a", "pattern"],
     [{ items: { not: { pattern: "abcabcabcabcabc" } } }, "#/items/not", "pattern"],
@@ -401,12 +403,31 @@ describe("what no mask holds is named", () => {
     [{ items: { type: "string", minLength: 1e6 } }, "#/items", "minLength"],
     [{ properties: { a: { required: true } } }, "#/properties/a", "required"],
     [{ $ref: "https://example.com/a" }, "#", "$ref"],
+    [{ properties: { a: { not: { enum: [2 ** 70] } } } }, "#/properties/a/not", "enum"],
+    [{ items: { type: "number", not: { type: "integer" } } }, "#/items/not", "type"],
+    [
+      { properties: { a: { type: "string", allOf: manyFormats } } },
+      "#/properties/a/allOf/4",
+      "format",
+    ],
     [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],
   ])("%j", (schema, path, keyword) => {
     expect(compile(schema).issues).toEqual([
       { path, keyword, reason: expect.stringMatching(/^[a-z]/u) },
     ]);
   });
+});
+
+test("a text that is too long to be excluded is named by its place", () => {
+  const long = "x".repeat(1001);
+  const schema = {
+    properties: { a: { not: { const: long } } },
+    additionalProperties: { not: { enum: ["y", long] } },
+  };
+  expect(compile(schema).issues).toMatchObject([
+    { path: "#/properties/a/not", keyword: "const" },
+    { path: "#/additionalProperties/not", keyword: "enum" },
+  ]);
 });
 
 describe("limits", () => {

@@ -17,8 +17,8 @@ import {
 
 export const constantKeywords: Record<string, Keyword> = {
   type: { ways: ofType },
-  const: { ways: (value, context) => ofValues([value], context) },
-  enum: { ways: (value, context) => ofValues(expectList(value), context) },
+  const: { ways: (value, context) => ofValues([value], context, "const") },
+  enum: { ways: (value, context) => ofValues(expectList(value), context, "enum") },
 };
 
 export function nulls(facts: Facts): ScalarAlternative[] {
@@ -28,7 +28,8 @@ export function nulls(facts: Facts): ScalarAlternative[] {
 }
 
 export function booleans(facts: Facts): ScalarAlternative[] {
-  const values = (facts.values ?? [true, false]).filter((value) => !facts.excluded.includes(value));
+  const excluded = new Set(facts.excluded.map(({ value }) => value));
+  const values = (facts.values ?? [true, false]).filter((value) => !excluded.has(value));
   if (values.length === 0) return [];
   const schema = values.length === 2 ? { type: "boolean" } : { const: values[0] };
   return [{ type: "boolean", schema, values }];
@@ -37,7 +38,7 @@ export function booleans(facts: Facts): ScalarAlternative[] {
 const knownTypes: ReadonlySet<unknown> = new Set([...jsonTypes, "integer"]);
 
 /** Names of other languages (`int`, `str`) are no types, and say nothing. */
-function ofType(value: unknown, { type, holds }: KeywordContext): Way[] {
+function ofType(value: unknown, { type, holds, node: { path } }: KeywordContext): Way[] {
   const types: unknown[] = Array.isArray(value) ? value : [value];
   if (types.some((one) => !knownTypes.has(one))) unsupported("names no type of JSON Schema");
   if (types.includes(type)) return holds ? always : never;
@@ -45,6 +46,7 @@ function ofType(value: unknown, { type, holds }: KeywordContext): Way[] {
   return fact((facts) => {
     if (facts.integer === !holds) return false;
     facts.integer = holds;
+    if (!holds) facts.notInteger = { path, keyword: "type" };
     return true;
   });
 }
@@ -54,14 +56,21 @@ function typeOf(value: unknown): JsonType {
   return Array.isArray(value) ? "array" : (typeof value as JsonType);
 }
 
-function ofValues(values: readonly unknown[], context: KeywordContext): Way[] {
-  const { type, holds } = context;
+function ofValues(values: readonly unknown[], context: KeywordContext, keyword: string): Way[] {
+  const {
+    type,
+    holds,
+    node: { path },
+  } = context;
   const fitting = values.filter((value) => typeOf(value) === type);
   if (type === "array" || type === "object") {
     const literals = fitting.map((value) => structure(value, context));
     return holds ? literals.map((literal) => ({ literals: [literal] })) : [{ literals }];
   }
-  if (!holds) return fact((facts) => facts.excluded.push(...(fitting as Scalar[])));
+  if (!holds) {
+    const excluded = (fitting as Scalar[]).map((value) => ({ value, path, keyword }));
+    return fact((facts) => facts.excluded.push(...excluded));
+  }
   return fitting.length === 0 ? never : fact((facts) => facts.restrict(fitting as Scalar[]));
 }
 

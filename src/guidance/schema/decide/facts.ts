@@ -3,10 +3,9 @@
 import type { Regex } from "../regex/parse.ts";
 import type { JsonType, Literal, SchemaNode } from "../types.ts";
 
-export interface PatternFact {
+export interface PatternFact extends Place {
   source: string;
   regex: Regex;
-  path: string;
 }
 
 /** Applies to keys that are neither named nor matched. */
@@ -37,13 +36,23 @@ export interface Scope {
   contains: boolean;
 }
 
+/** Where something was said that no mask may be able to hold. */
+export interface Place {
+  path: string;
+  keyword: string;
+}
+
+export interface Excluded extends Place {
+  value: Scalar;
+}
+
 export type Scalar = string | number | boolean | null;
 
 export class Facts {
   readonly type: JsonType;
   /** If given, the only values. */
   values: Scalar[] | null = null;
-  excluded: Scalar[] = [];
+  excluded: Excluded[] = [];
   // Numbers
   integer: boolean | null = null;
   minimum = -Infinity;
@@ -52,12 +61,14 @@ export class Facts {
   exclusiveMaximum = Infinity;
   multiples: number[] = [];
   /** The limit that no mask can hold. */
-  far: { path: string; keyword: string } | null = null;
+  far: Place | null = null;
+  /** What says that no integer is meant. */
+  notInteger: Place | null = null;
   // Strings
   minLength = 0;
   maxLength = Infinity;
   patterns: PatternFact[] = [];
-  formats: string[] = [];
+  formats: { name: string; path: string }[] = [];
   // Arrays
   minItems = 0;
   maxItems = Infinity;

@@ -1,7 +1,7 @@
 /** Numbers: what keywords say of them, and their intervals. */
 
 import type { JsonObject, ScalarAlternative } from "../types.ts";
-import type { Facts } from "./facts.ts";
+import type { Excluded, Facts } from "./facts.ts";
 import {
   type Keyword,
   type Limit,
@@ -74,15 +74,15 @@ function isShort(value: number): boolean {
 
 export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
   if (facts.values !== null) {
-    const excluded = new Set(facts.excluded);
+    const excluded = new Set(facts.excluded.map(({ value }) => value));
     const values = facts.values.filter(
       (value) => !excluded.has(value) && isNumberOf(facts, value as number),
     );
     return values.length === 0 ? [] : [{ type: "number", schema: { enum: values }, values }];
   }
-  if (facts.integer === false) {
+  if (facts.notInteger !== null) {
     const reason = "is negated for integer: numbers with a fraction cannot be told from others";
-    report({ path: "#", keyword: "type", reason });
+    report({ ...facts.notInteger, reason });
     facts.integer = null;
   }
   const ranges = intervals(facts, report);
@@ -101,7 +101,7 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
       },
     })),
   );
-  const excluded = new Set(facts.excluded);
+  const excluded = new Set(facts.excluded.map(({ value }) => value));
   const values = [...new Set(ranges.flatMap(shortenedLimits))].filter(
     (value) => isNumberOf(facts, value) && !excluded.has(value),
   );
@@ -170,10 +170,13 @@ export function isMultiple(value: number, of: number): boolean {
 /** The range without the excluded numbers. */
 function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
   if (isFar(facts)) return isInhabited(exactLimits(facts)) ? [{}] : [];
-  const excluded = (facts.excluded as number[]).filter((value) => isNumberOf(facts, value));
-  const holes = excluded.filter((value) => Math.abs(value) <= furthest).toSorted((a, b) => a - b);
-  if (excluded.some((value) => isReached(facts, value)))
-    report({ path: "#", keyword: "not", reason: "excludes a number beyond 64 bits" });
+  const holes: number[] = [];
+  for (const { value, ...place } of facts.excluded as (Excluded & { value: number })[]) {
+    if (!isNumberOf(facts, value)) continue;
+    if (Math.abs(value) <= furthest) holes.push(value);
+    if (isReached(facts, value)) report({ ...place, reason: "is negated and beyond 64 bits" });
+  }
+  holes.sort((a, b) => a - b);
   const pieces: JsonObject[] = [];
   let low = lowerLimit(facts);
   for (const hole of new Set(holes)) {

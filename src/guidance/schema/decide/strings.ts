@@ -3,11 +3,11 @@
 import { areDisjoint, matches, maxMatchLength } from "../regex/automaton.ts";
 import { checkCounts } from "../regex/cost.ts";
 import { complementOf } from "../regex/complement.ts";
-import { RegexError, parseRegex, parseWithLookAhead } from "../regex/parse.ts";
+import { type Regex, RegexError, parseRegex, parseWithLookAhead } from "../regex/parse.ts";
 import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
 import type { Count } from "../steps.ts";
-import type { Facts, PatternFact } from "./facts.ts";
+import type { Excluded, Facts, PatternFact } from "./facts.ts";
 import { formatOf } from "./formats.ts";
 import {
   type Keyword,
@@ -44,12 +44,12 @@ export const stringKeywords: Record<string, Keyword> = {
   },
   format: {
     types: ["string"],
-    ways: (value, { holds }) => {
+    ways: (value, { holds, node }) => {
       const format = typeof value === "string" ? formatOf(value) : "annotation";
       if (format === "annotation") return holds ? always : never;
       if (!holds) unsupported("is negated: text that is not of the format cannot be described");
       if (format === "unmasked") unsupported("has a format that masks do not support");
-      return fact((facts) => facts.formats.push(value as string));
+      return fact((facts) => facts.formats.push({ name: value as string, path: node.path }));
     },
   },
 };
@@ -76,7 +76,7 @@ export function readPattern(value: unknown, { node: { path }, count }: Reading):
   return reading(value, count, (source) => {
     const regex = parseRegex(source);
     checkCounts(regex);
-    return { source, regex, path };
+    return { source, regex, path, keyword: "pattern" };
   });
 }
 
@@ -90,7 +90,8 @@ function readPatterns(value: unknown, { node: { path }, count }: Reading): Patte
     const patterns = [regex, ...others].flatMap((each, index) => {
       if (each === null) return [];
       checkCounts(each);
-      return { source: index === 0 ? source : `${index} ${source}`, regex: each, path };
+      const name = index === 0 ? source : `${index} ${source}`;
+      return { source: name, regex: each, path, keyword: "pattern" };
     });
     return patterns.length > others.length ? patterns : null;
   });
@@ -100,7 +101,7 @@ function readPatterns(value: unknown, { node: { path }, count }: Reading): Patte
 function complementPattern({ source, regex, path }: PatternFact, count: Count): PatternFact | null {
   return reading(source, count, () => {
     const complement = complementOf(regex, count);
-    return complement && { source: `not ${source}`, regex: complement, path };
+    return complement && { source: `not ${source}`, regex: complement, path, keyword: "pattern" };
   });
 }
 
@@ -123,7 +124,7 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
   const { patterns, maxLength } = withFormats(facts);
   if (facts.minLength > maxLength) return [];
   if (facts.values !== null) {
-    const excluded = new Set(facts.excluded);
+    const excluded = new Set(facts.excluded.map(({ value }) => value));
     const values = (facts.values as string[]).filter(
       (value) =>
         !excluded.has(value) &&
@@ -139,9 +140,11 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
   }
   if (excludeEachOther(patterns, count)) return [];
   const regexes = writtenPatterns(patterns, solver);
-  const excluded = (facts.excluded as string[]).filter((value) => !isLong(value));
-  if (excluded.length < facts.excluded.length)
-    report({ path: "#", keyword: "not", reason: "excludes a text that is too long" });
+  const excluded: string[] = [];
+  for (const { value, ...place } of facts.excluded as (Excluded & { value: string })[]) {
+    if (!isLong(value)) excluded.push(value);
+    else report({ ...place, reason: "is negated and has a text that is too long" });
+  }
   count(excluded.join("").length * perCharacter);
   if (excluded.length > 0) regexes.push(writeAllBut(excluded));
   const conditions: JsonObject[] = regexes.map((regex) => ({ pattern: `^(?:${regex})$` }));
@@ -163,27 +166,27 @@ function excludeEachOther(patterns: readonly PatternFact[], count: Count): boole
 }
 
 /** Read once: they are the same for every schema. */
-const formatPatterns = new Map<string, PatternFact>();
+const formatPatterns = new Map<string, Regex>();
 
-function patternOf(name: string, pattern: string): PatternFact {
-  let fact = formatPatterns.get(name);
-  if (fact === undefined) {
-    const source = `^(?:${pattern})$`;
-    fact = { source, regex: parseRegex(source), path: "#" };
-    formatPatterns.set(name, fact);
+function patternOf(name: string, pattern: string, path: string): PatternFact {
+  const source = `^(?:${pattern})$`;
+  let regex = formatPatterns.get(name);
+  if (regex === undefined) {
+    regex = parseRegex(source);
+    formatPatterns.set(name, regex);
   }
-  return fact;
+  return { source, regex, path, keyword: "format" };
 }
 
 /** Formats join the patterns: the mask engine's own refuse some texts, as an IPv6 address that ends with an IPv4 one. */
 function withFormats(facts: Facts): { patterns: PatternFact[]; maxLength: number } {
   const patterns = [...facts.patterns];
   let { maxLength } = facts;
-  for (const name of new Set(facts.formats)) {
+  for (const { name, path } of new Map(facts.formats.map((one) => [one.name, one])).values()) {
     const format = formatOf(name);
     if (typeof format === "string") continue;
     maxLength = Math.min(maxLength, format.maxLength ?? Infinity);
-    patterns.push(patternOf(name, format.pattern));
+    patterns.push(patternOf(name, format.pattern, path));
   }
   return { patterns, maxLength };
 }
@@ -196,7 +199,7 @@ function writtenPatterns(
   const holdable = conjunctions.holdable([...bySource.values()]);
   return [...bySource.values()].flatMap((pattern) => {
     const leave = (reason: string): string[] => {
-      report({ path: pattern.path, keyword: "pattern", reason });
+      report({ path: pattern.path, keyword: pattern.keyword, reason });
       return [];
     };
     if (!holdable.has(pattern))
