@@ -120,14 +120,16 @@ export class CommonBranches {
   }
 }
 
-/** See `BranchStore`. */
+/** See `BranchStore`. @param decided the id of a question that is over, though the run could not write it down */
 export async function callOfRun(
   on: CommonStatements,
   owner: string,
   callId: string,
+  decided?: string,
 ): Promise<"asked" | "past" | null> {
   const rows = await on.all<{ key: string; state: string }>(sql`SELECT call_id AS key,
-      substr(state, 1, ${asked.length}) AS state
+      CASE WHEN substr(state, 1, ${asked.length}) = ${asked} THEN state
+        ELSE substr(state, 1, ${ended.length}) END AS state
     FROM fermata.held_calls
     JOIN fermata.branched_runs AS started ON started.id = holder AND process IS NOT NULL
     JOIN fermata.branched_conversations AS conversations ON conversations.id = conversation_id
@@ -139,7 +141,12 @@ export async function callOfRun(
       delegationsAbove(key).every((above) => states.get(above) !== ended),
   );
   if (own.length === 0) return null;
-  return own.some(({ state }) => state === asked) ? "asked" : "past";
+  const isAsked = own.some(
+    ({ state }) =>
+      state.startsWith(asked) &&
+      (decided === undefined || (JSON.parse(state) as { askingId?: string }).askingId !== decided),
+  );
+  return isAsked ? "asked" : "past";
 }
 
 /** The keys of the delegations that a sub-agent's call is below: see `keyBelow`. */

@@ -5,6 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
+import type { CallState } from "../../src/tools/oversight.ts";
 import type { Tool, ToolProvider } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
@@ -372,29 +373,43 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     expect(ran).toEqual(["there"]);
   });
 
-  test("a call whose time is over is decided for all, while its round goes on", async () => {
-    const tools = provider(
-      countedTool([], "save", { approval: "always" }),
-      countedTool([], "look", { approval: "never", hangs: true }),
-    );
-    const [here, there] = [await serveTools(tools, 1000), await serveTools(tools)];
-    here.chat.script = holds([
-      { id: "call_1", name: "save", arguments: "{}" },
-      { id: "call_2", name: "look", arguments: "{}" },
-    ]);
-    const { id } = await send(here, "POST", "/api/conversations", {});
-    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
-    await eventually(() => expect(asking.get(here)!.hasDecided("anonymous", "call_1")).toBe(true));
-    await eventually(async () =>
-      expect(await stored.query("SELECT call_id FROM questions WHERE is_open")).toEqual([]),
-    );
-    const reply = await there.app.inject({
-      method: "POST",
-      url: "/api/approvals/call_1",
-      payload: { decision: "approve" },
-    });
-    expect(reply.json()).toMatchObject({ error: { code: "already_decided" } });
-  });
+  test.each([
+    ["", false],
+    [", also where its run could not write it down", true],
+  ])(
+    "a call whose time is over is decided for all, while its round goes on%s",
+    async (_what, fails) => {
+      const tools = provider(
+        countedTool([], "save", { approval: "always" }),
+        countedTool([], "look", { approval: "never", hangs: true }),
+      );
+      const [here, there] = [await serveTools(tools, 1000), await serveTools(tools)];
+      const { branches } = stores.get(here)!;
+      const { setHeldCall } = branches;
+      vi.spyOn(branches, "setHeldCall").mockImplementation(async (run, callId, state) => {
+        if (fails && (state as CallState).at === "decided") throw new Error("disk I/O error");
+        return await setHeldCall.call(branches, run, callId, state);
+      });
+      here.chat.script = holds([
+        { id: "call_1", name: "save", arguments: "{}" },
+        { id: "call_2", name: "look", arguments: "{}" },
+      ]);
+      const { id } = await send(here, "POST", "/api/conversations", {});
+      await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Save." });
+      await eventually(() =>
+        expect(asking.get(here)!.hasDecided("anonymous", "call_1")).toBe(true),
+      );
+      await eventually(async () =>
+        expect(await stored.query("SELECT call_id FROM questions WHERE is_open")).toEqual([]),
+      );
+      const reply = await there.app.inject({
+        method: "POST",
+        url: "/api/approvals/call_1",
+        payload: { decision: "approve" },
+      });
+      expect(reply.json()).toMatchObject({ error: { code: "already_decided" } });
+    },
+  );
 
   test("what one closed does not hide that whoever goes on asks again", async () => {
     const [here, there] = [await serve(), await serve()];

@@ -11,6 +11,7 @@ import type { ConversationEvent } from "../../client/types.ts";
 import type { BranchStore, InterruptedRun, NumberedEvent, RunHold } from "../../store/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { CallJournal, CallState, HeldRound } from "../../tools/oversight.ts";
+import { TurnsOfEach } from "../../turns.ts";
 import { takenOver } from "../answer/shared-runs.ts";
 import { checkGoingOn, DrawnTokens, interrupted } from "../answer/written-round.ts";
 import type { RunPlan } from "./run-plan.ts";
@@ -46,6 +47,8 @@ export class HeldRounds implements CallJournal {
   #isHeld: boolean;
   /** Of calls that only read, before their round is held. */
   readonly #early = new Map<string, CallState>();
+  /** By call: a pool's connections do not keep the order. */
+  readonly #writes = new TurnsOfEach();
   readonly drawn: DrawnTokens;
 
   /** @param earlier what an earlier process left */
@@ -93,11 +96,16 @@ export class HeldRounds implements CallJournal {
   }
 
   async note(callId: string, state: CallState): Promise<void> {
-    if (!this.#isHeld) this.#early.set(callId, state);
-    else if (!(await this.#store.setHeldCall(this.#run.id, callId, state))) {
+    if (!this.#isHeld) {
+      this.#early.set(callId, state);
+      return;
+    }
+    this.#early.delete(callId);
+    await this.#writes.take(callId, async () => {
+      if (await this.#store.setHeldCall(this.#run.id, callId, state)) return;
       await this.confirm();
       throw new FermataError("not_found", "The run of this call has ended, or was deleted.");
-    }
+    });
   }
 
   /**

@@ -9,6 +9,12 @@ import type { PostgresDatabase } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
 import { channels, type Session } from "./session.ts";
 
+/** The id of a question that was decided. One of an earlier Fermata has none. */
+function closedQuestion(row: QuestionRow | undefined): string | undefined {
+  if (row === undefined || row.isOpen) return undefined;
+  return (JSON.parse(row.body) as { askingId?: string }).askingId;
+}
+
 interface QuestionRow {
   isOpen: boolean;
   /** Null: it is gone. */
@@ -96,7 +102,7 @@ export class PostgresShared implements SharedStore {
     if (row?.isOpen === true && row.asker !== null)
       return { at: "open", asker: row.asker, question: JSON.parse(row.body) };
     // What a process asked that is gone, and whether somebody asks again, is known by the journal of the run.
-    const call = await callOfRun(this.#database, owner, callId);
+    const call = await callOfRun(this.#database, owner, callId, closedQuestion(row));
     if (call === "asked") return { at: "left" };
     const isDecided = row !== undefined && (!row.isOpen || call === "past");
     return isDecided ? { at: "decided" } : null;
