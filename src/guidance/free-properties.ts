@@ -2,7 +2,9 @@
 
 import { isJsonObject } from "../json.ts";
 import { regexTerminal } from "./lark.ts";
-import { writeOneOf } from "./schema/regex/write.ts";
+import { areDisjoint } from "./schema/regex/automaton.ts";
+import { parseRegex, RegexError } from "./schema/regex/parse.ts";
+import { writeAllBut, writeOneOf } from "./schema/regex/write.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 export interface FreeProperty {
@@ -17,8 +19,12 @@ export interface FreeName {
   excluded: readonly string[];
 }
 
-/** @param object as `compileSchema` writes it. @returns one for each pattern of names, and one for all others */
-export function freeProperties(object: JsonObject): FreeProperty[] {
+/**
+ * @param object as `compileSchema` writes it
+ * @param writable the names that the form can hold, as a regular expression. Default: all
+ * @returns one for each pattern of names that can be written and are not listed, and one for all others
+ */
+export function freeProperties(object: JsonObject, writable?: string): FreeProperty[] {
   const required = (object["required"] ?? []) as string[];
   if (Number(object["maxProperties"] ?? Infinity) <= required.length) return [];
   const names = Object.keys((object["properties"] ?? {}) as JsonObject);
@@ -28,10 +34,30 @@ export function freeProperties(object: JsonObject): FreeProperty[] {
   );
   const others = { pattern: null, schema: object["additionalProperties"] };
   const matched = patterns.map(({ pattern }) => pattern);
+  const needed = [
+    // Counted, it has too many states to be compared.
+    ...(writable === undefined ? [] : [writable.replace(bareLength, "*")]),
+    ...(names.length === 0 ? [] : [writeAllBut(names)]),
+  ];
   return [...patterns, others].flatMap(({ pattern, schema }) => {
+    if (pattern !== null && needed.some((each) => excludes(pattern, each))) return [];
     const excluded = pattern === null ? [...listed, ...matched] : listed;
     return isJsonObject(schema) ? [{ name: { pattern, excluded }, schema }] : [];
   });
+}
+
+/** No text matches both: to the mask engine a dead end. @returns false also where it cannot be told */
+function excludes(one: string, other: string): boolean {
+  try {
+    // What is written for the mask engine has no backslash before another one.
+    const [a, b] = [one, other].map((each) =>
+      parseRegex(`^(?:${each.replaceAll("\\x{", "\\u{")})$`),
+    );
+    return areDisjoint(a!, b!, () => {});
+  } catch (error) {
+    if (error instanceof RegexError) return false;
+    throw error;
+  }
 }
 
 /**
@@ -45,11 +71,14 @@ export function nameTerminal({ pattern, excluded }: FreeName, writable: string, 
   return [...terminals, ...excluded.map((each) => `~${terminal(each)}`)].join(" & ");
 }
 
+/** Of a name without its ends. */
+const bareLength = "{0,126}";
+
 /**
  * Names without quotes: up to 128 characters with no blank at either end, as the parser would drop it.
  * @param ends characters that end a name, as in a class
  */
 export function bareName(ends: string): string {
   const border = `[^\\s\\x00-\\x1f\\x{feff}${ends}]`;
-  return `${border}([^\\x00-\\x1f${ends}]{0,126}${border})?`;
+  return `${border}([^\\x00-\\x1f${ends}]${bareLength}${border})?`;
 }

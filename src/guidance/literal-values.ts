@@ -97,7 +97,7 @@ export class LiteralWriter {
       this.#rules.push(`${rule}: ${keys.listed(name)} ${this.#value(value)}\n`);
       items.push({ expression: rule, required: required.has(name) });
     }
-    const free = freeProperties(object);
+    const free = freeProperties(object, keys.free);
     if (free.length > 0) {
       const rule = this.#next();
       const ways = free.map(

@@ -89,7 +89,7 @@ export class ParameterWriter {
 
   /** Any number of parameters of free names. @returns the rule, `name`; null: there are none */
   #free(object: JsonObject, name: string, definitions: unknown): string | null {
-    const properties = freeProperties(object);
+    const properties = freeProperties(object, freeName);
     if (properties.length === 0) return null;
     const next = { choice: name, mayEnd: true, rule: `${name}_a` };
     this.#rules.push(`${next.rule}: ${this.#following(name, true)}\n`);

@@ -234,6 +234,39 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     for (const args of wrong) expect(await read(args), JSON.stringify(args)).toBeNull();
   });
 
+  it.each([
+    ["needs characters that no form holds", '^ns:"=,<'],
+    ["matches only what is listed", "^na(me)$"],
+  ])(
+    "leads to no dead end behind a listed property: a pattern that %s",
+    async (_title, pattern) => {
+      const { style } = format.syntax.argumentStyle;
+      if (style === "json") return;
+      const parameters = {
+        type: "object",
+        properties: { name: text },
+        required: ["name"],
+        patternProperties: { [pattern]: text },
+        additionalProperties: false,
+      };
+      const constraints = await makeConstraints({
+        syntax: format.syntax,
+        markers: null,
+        controls: [],
+        tools: [{ name: "pick", parameters }],
+        guidance: { toolChoice: "auto", parallel: false, closeAtLimit: false },
+      });
+      const grammar = await engine.compileGrammar(constraints.round(0, "no")!);
+      const [alone, beside] = [{ name: "a" }, { name: "a", "?": "b" }].map((args) =>
+        writeCalls(format.syntax, [["pick", args]]),
+      );
+      expect(grammar.check(await engine.tokenize(alone!)).complete).toBe(true);
+      // Where the mask engine finds no way on, it says so.
+      const before = await engine.tokenize(beside!.slice(0, beside!.indexOf("?")));
+      expect(grammar.check(before).error).toBe("");
+    },
+  );
+
   it.each(["", "whose own opening was left out"])(
     "takes an opening of a parameter in a text for the text's in a call %s",
     async (leftOut) => {
