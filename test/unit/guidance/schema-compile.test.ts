@@ -392,7 +392,7 @@ describe("rewrites", () => {
 });
 
 describe("what no mask holds is named", () => {
-  const manyFormats = ["uuid1", "uuid3", "uuid4", "uuid5", "uuid6"].map((format) => ({ format }));
+  const manyFormats = ["uri-reference", "url", "uri"].map((format) => ({ format }));
   test.each([
     [{ properties: { a: { type: "string", pattern: "x(?=y)" } } }, "#/properties/a", "pattern"],
     [{ items: { not: { pattern: "abcabcabcabcabc" } } }, "#/items/not", "pattern"],
@@ -407,7 +407,7 @@ describe("what no mask holds is named", () => {
     [{ items: { type: "number", not: { type: "integer" } } }, "#/items/not", "type"],
     [
       { properties: { a: { type: "string", allOf: manyFormats } } },
-      "#/properties/a/allOf/4",
+      "#/properties/a/allOf/2",
       "format",
     ],
     [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],
