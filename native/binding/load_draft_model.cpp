@@ -89,9 +89,9 @@ Result<std::unique_ptr<LlamaBackend>> load_draft_model(const LoadOptions& option
 }
 
 std::unique_ptr<DraftModel> make_draft_model(std::unique_ptr<LlamaBackend> backend,
-                                             const Model& model) {
-    return std::make_unique<DraftModel>(std::move(backend), model.vocabulary().size(),
-                                        now_in_milliseconds);
+                                             const Model& model, const Model& draft) {
+    const std::int32_t known = std::min(model.vocabulary().size(), draft.vocabulary().size());
+    return std::make_unique<DraftModel>(std::move(backend), known, now_in_milliseconds);
 }
 
 }  // namespace fermata

@@ -23,7 +23,8 @@ Result<std::unique_ptr<LlamaBackend>> load_draft_model(const LoadOptions& option
                                                        const Model& model, LlamaBackend& engine,
                                                        std::function<bool(float)> on_progress);
 
+// `backend` is of `draft`.
 std::unique_ptr<DraftModel> make_draft_model(std::unique_ptr<LlamaBackend> backend,
-                                             const Model& model);
+                                             const Model& model, const Model& draft);
 
 }  // namespace fermata

@@ -76,7 +76,8 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
             own->set_abort();
             its->set_abort();
         };
-        loaded.draft_model = make_draft_model(std::move(draft.value()), *loaded.model);
+        loaded.draft_model =
+            make_draft_model(std::move(draft.value()), *loaded.model, its->model());
     }
     if (options.loop.scheduler.disk_limit > 0) {
         const CacheShape shape = loaded.backend->shape();

@@ -105,7 +105,7 @@ std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::
     return chosen;
 }
 
-DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms) {
+DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms) const {
     std::vector<SlotRows> batch;
     double tokens = 0.0;
     for (const Share& share : shares) {
@@ -134,9 +134,8 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
         best = time / tokens;
         asking = {.tokens = count, .saves = alone - best};
     }
-    const bool is_old = step_ - asked_ > kStaleAfter;
+    const bool is_old = step_ - answered_ > kStaleAfter;
     if (asking.tokens == 0 && is_old) asking = {.tokens = kTrial, .saves = alone * kTrialSaves};
-    if (asking.tokens > 0) asked_ = step_;
     return asking;
 }
 

@@ -62,7 +62,9 @@ class DraftGate {
         double saves = 0.0;  // milliseconds for each token that comes then, at most
     };
     // `round_ms`: a token more of each share that is asked for, by the model; 0: not known.
-    Asking ask(std::span<const Share> shares, double round_ms);
+    Asking ask(std::span<const Share> shares, double round_ms) const;
+    // The model has answered.
+    void answered() { answered_ = step_; }
 
     // A step of decode rows alone took so long. Ignored when it is not above 0.
     void took(std::span<const Pass> passes, double milliseconds);
@@ -84,7 +86,7 @@ class DraftGate {
     CacheShape shape_;
     std::map<std::int64_t, std::map<std::int64_t, Time>> times_;  // by slots and rows of a pass
     std::int64_t step_ = 0;
-    std::int64_t asked_ = 0;  // in which step a draft model was last asked
+    std::int64_t answered_ = 0;  // in which step a draft model last did
     DraftRecord record_;
 };
 

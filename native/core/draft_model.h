@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "core/request.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -31,24 +32,29 @@ class DraftModel {
     static constexpr double kLeastSure = 0.4;
 
     // The cache of `backend` has a slot for each of the sequences' and can be cut back, and decodes
-    // kMostRead rows at once. Tokens of drafts are below `vocabulary_size`.
+    // kMostRead rows at once. Both models know the tokens below `vocabulary_size`.
     DraftModel(std::unique_ptr<Backend> backend, std::int32_t vocabulary_size, Clock clock);
 
     struct Reader {
         SlotId slot = kNoSlot;
         std::span<const Token> tokens;  // at least one
-        std::int32_t most = 0;          // tokens of its draft
+        std::int32_t most = 0;          // tokens of its draft, at least one
+        Salt salt = 0;                  // texts are copied from slots of the same alone
     };
 
-    // The likeliest continuation of each, slots ascending. Empty where its text is not read to the
-    // end yet, is too long, or goes on too uncertainly.
-    std::vector<std::vector<Token>> propose(std::span<const Reader> readers);
+    struct Answer {
+        std::vector<Token> tokens = {};  // the likeliest continuation
+        bool has_read = false;           // no tokens, all the same: it goes on too uncertainly
+    };
+    // One for each, slots ascending. A text that is not read to its end has none yet, and one that
+    // is too long or has tokens of its model alone never has.
+    std::vector<Answer> propose(std::span<const Reader> readers);
 
-    // Tokens that it has not read.
-    std::int32_t unread(SlotId slot, std::span<const Token> tokens) const;
+    // Tokens that it would read.
+    std::int32_t unread(const Reader& reader) const;
     // How long it takes to read so many; 0: not known.
     double milliseconds_to_read(std::int32_t rows) const;
-    // How long a token more of each takes, of so many sequences; 0: not known.
+    // How long a token more of each takes, of so many sequences; 0: not known of any number.
     double milliseconds_for(std::size_t sequences) const;
     // How long propose() took since the last call of this.
     double take_spent();
@@ -56,6 +62,15 @@ class DraftModel {
     std::int64_t rows() const { return rows_; }
 
    private:
+    struct Text {
+        std::vector<Token> tokens = {};
+        Salt salt = 0;
+    };
+    // Where the longest beginning of a text is.
+    struct Source {
+        SlotId slot;
+        std::int32_t length;
+    };
     // A reader that has read its text: its draft grows.
     struct Open {
         std::size_t reader;
@@ -67,11 +82,14 @@ class DraftModel {
         void add(double seen);
     };
 
-    std::vector<Token>& content(SlotId slot);
-    std::int32_t shared(SlotId slot, std::span<const Token> tokens) const;
+    Text& text(SlotId slot) { return texts_[static_cast<std::size_t>(slot)]; }
+    std::int32_t shared(SlotId slot, const Reader& reader) const;
+    Source source_of(const Reader& reader) const;
     bool bring_to_common(const Reader& reader);
-    std::int32_t rows_to_read_at_once() const;
+    std::vector<std::int32_t> share_rows(std::span<const Reader> readers) const;
     std::vector<Open> read(std::span<const Reader> readers);
+    std::vector<Open> extend(std::span<const Reader> readers, std::span<const Open> open,
+                             std::vector<Answer>& answers);
     Token next_token(std::size_t row);
     bool decode();
     void forget(SlotId slot);
@@ -80,7 +98,7 @@ class DraftModel {
     CacheShape shape_;
     std::size_t vocabulary_size_;
     Clock clock_;
-    std::vector<std::vector<Token>> contents_;  // of the slots
+    std::vector<Text> texts_;  // in the slots
     std::vector<BatchRow> batch_;
     Average read_row_;                       // milliseconds
     std::map<std::size_t, Average> rounds_;  // by sequences

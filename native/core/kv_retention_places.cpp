@@ -30,7 +30,7 @@ std::int32_t KvRetention::State::own_positions(SlotId slot) const {
     if (!shape.partial_truncate) return length;
     SlotSet others;
     for (SlotId other = 0; other < shape.slot_count; ++other)
-        if (cells.length(other) > 0) others.add(other);
+        if (cells.length(other) > 0 && tree.salt(other) == tree.salt(slot)) others.add(other);
     const std::int32_t shared = tree.shared_with(slot, others);
     if (is_streams() && shared < kMinCopiedPositions) return length;
     return std::max(1, length - shared);

@@ -118,6 +118,7 @@ class Scheduler {
     void plan_drafts();
     std::int32_t room_for_drafts() const;
     void ask_draft_model();
+    void take_answer(Sequence& sequence, Draft draft);
     std::int32_t most_drafted(const Sequence& sequence) const;
     Draft propose(Sequence& sequence, std::int32_t most);
     double chance_of(const Sequence& sequence, const Draft& draft) const;

@@ -20,6 +20,8 @@ constexpr std::int32_t kUsualAnswer = 256;
 // Steps that prefill have no drafts: what a row costs beside a prompt is not known.
 void Scheduler::plan_drafts() {
     passes_.clear();
+    // Of a step that failed.
+    if (draft_model_ != nullptr) draft_model_->take_spent();
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         sequence.proposal = {};
@@ -31,7 +33,7 @@ void Scheduler::plan_drafts() {
         const std::int32_t most = share.samples ? most_drafted(sequence) : 0;
         if (most > 0) sequence.proposal = propose(sequence, most);
     }
-    if (draft_model_ != nullptr) ask_draft_model();
+    if (draft_model_ != nullptr && room_for_drafts() > 0) ask_draft_model();
     std::vector<DraftGate::Share> wanted;
     for (const Share& share : shares_) {
         const Sequence& sequence = *sequences_.at(share.id);
@@ -117,19 +119,31 @@ void Scheduler::ask_draft_model() {
     for (std::size_t i = 0; i < shares_.size(); ++i) {
         if (shares[i].proposed == 0) continue;
         Sequence& sequence = *sequences_.at(shares_[i].id);
+        const DraftModel::Reader reader{sequence.slot, sequence.tokens,
+                                        std::min(asking.tokens, shares[i].proposed), sequence.salt};
         const auto answer = std::min(remaining(sequence), kUsualAnswer);
-        const std::int32_t unread = draft_model_->unread(sequence.slot, sequence.tokens);
-        if (draft_model_->milliseconds_to_read(unread) > asking.saves * answer) continue;
+        const double reading = draft_model_->milliseconds_to_read(draft_model_->unread(reader));
+        if (reading > asking.saves * answer) continue;
         asked.push_back(&sequence);
-        readers.push_back(
-            {sequence.slot, sequence.tokens, std::min(asking.tokens, shares[i].proposed)});
+        readers.push_back(reader);
     }
-    auto drafts = draft_model_->propose(readers);
-    for (std::size_t i = 0; i < drafts.size(); ++i) {
-        if (drafts[i].empty()) continue;
-        Sequence& sequence = *asked[i];
-        sequence.proposal = {.tokens = std::move(drafts[i]), .by_model = true};
-        if (sequence.guide) join_forced(sequence, sequence.proposal, most_drafted(sequence));
+    auto answers = draft_model_->propose(readers);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (!answers[i].has_read) continue;
+        gate_.answered();
+        take_answer(*asked[i], {.tokens = std::move(answers[i].tokens), .by_model = true});
+    }
+}
+
+// An answer of no use counts as one that was wrong: it took as long.
+void Scheduler::take_answer(Sequence& sequence, Draft draft) {
+    if (sequence.guide && !draft.tokens.empty())
+        join_forced(sequence, draft, most_drafted(sequence));
+    if (draft.tokens.empty()) {
+        sequence.drafts.count(draft, 0, true);
+        gate_.record().count(draft, 0, true);
+    } else {
+        sequence.proposal = std::move(draft);
     }
 }
 

@@ -27,10 +27,6 @@ double now_in_seconds() {
 
 }  // namespace
 
-void ComputeThreads::FreePool::operator()(ggml_threadpool* pool) const {
-    ggml_threadpool_free(pool);
-}
-
 std::shared_ptr<ComputeThreads> ComputeThreads::start(std::int32_t most, bool adapts) {
     std::shared_ptr<ComputeThreads> threads(new (std::nothrow) ComputeThreads());
     if (threads == nullptr || !threads->use(most)) return nullptr;
@@ -41,13 +37,20 @@ std::shared_ptr<ComputeThreads> ComputeThreads::start(std::int32_t most, bool ad
     return threads;
 }
 
+std::vector<ComputeThreads::Joined>::iterator ComputeThreads::find(llama_context* context) {
+    return std::ranges::find(contexts_, context, &Joined::context);
+}
+
 void ComputeThreads::join(llama_context* context) {
-    contexts_.push_back(context);
+    contexts_.push_back({context, {}});
     attach(context);
 }
 
 void ComputeThreads::leave(llama_context* context) {
-    if (std::erase(contexts_, context) > 0) llama_detach_threadpool(context);
+    const auto joined = find(context);
+    if (joined == contexts_.end()) return;
+    llama_detach_threadpool(context);
+    contexts_.erase(joined);
 }
 
 void ComputeThreads::attach(llama_context* context) const {
@@ -61,13 +64,14 @@ bool ComputeThreads::use(std::int32_t count) {
     // So it places the thread that computes at its first graph, and not this one now.
     params.paused = true;
     place(params);
-    std::unique_ptr<ggml_threadpool, FreePool> pool(ggml_threadpool_new(&params));
+    Pool pool(ggml_threadpool_new(&params), [](ggml_threadpool* old) {
+        if (old != nullptr) ggml_threadpool_free(old);
+    });
     if (pool == nullptr) return false;
-    if (pool_ != nullptr) retired_.push_back(std::move(pool_));
     pool_ = std::move(pool);
     count_ = count;
-    for (llama_context* context : contexts_)
-        attach(context);
+    for (const Joined& joined : contexts_)
+        attach(joined.context);
     return true;
 }
 
@@ -79,6 +83,20 @@ void ComputeThreads::place(ggml_threadpool_params& params) const {
     if (cores < 2 || cores < use_.cores()) return;
     std::copy(usable.begin(), countable, params.cpumask);
     params.strict_cpu = params.n_threads == cores;
+}
+
+void ComputeThreads::adapt(llama_context* context) {
+    adapt();
+    const auto joined = find(context);
+    if (joined == contexts_.end()) return;
+    auto& pools = joined->pools;
+    if (pools.empty() || pools.back() != pool_) pools.push_back(pool_);
+}
+
+void ComputeThreads::computed(llama_context* context) {
+    const auto joined = find(context);
+    if (joined != contexts_.end() && joined->pools.size() > 1)
+        joined->pools.erase(joined->pools.begin(), joined->pools.end() - 1);
 }
 
 void ComputeThreads::adapt() {

@@ -33,29 +33,34 @@ class ComputeThreads {
     void join(llama_context* context);
     void leave(llama_context* context);
 
-    // Before a graph is computed, by the thread that computes it.
-    void adapt();
-    // After a graph was computed.
-    void computed() { retired_.clear(); }
+    // Before a graph of the context is computed, by the thread that computes it.
+    void adapt(llama_context* context);
+    // After it was computed.
+    void computed(llama_context* context);
     // From the next graph on. False: there is no memory, and the old number stays.
     bool use(std::int32_t count);
     std::int32_t count() const { return count_; }
 
    private:
-    struct FreePool {
-        void operator()(ggml_threadpool* pool) const;
+    using Pool = std::shared_ptr<ggml_threadpool>;
+    struct Joined {
+        llama_context* context;
+        // ggml pauses the pool that it computed with last when it computes with another: that one,
+        // and those since.
+        std::vector<Pool> pools;
     };
 
     ComputeThreads() = default;
+
+    void adapt();
+    std::vector<Joined>::iterator find(llama_context* context);
 
     void attach(llama_context* context) const;
     // On which cores the threads of a pool may run.
     void place(ggml_threadpool_params& params) const;
 
-    std::vector<llama_context*> contexts_;
-    std::unique_ptr<ggml_threadpool, FreePool> pool_;
-    // Pools before it. ggml pauses the one that it computed with when it computes with another.
-    std::vector<std::unique_ptr<ggml_threadpool, FreePool>> retired_;
+    std::vector<Joined> contexts_;
+    Pool pool_;
     std::int32_t count_ = 0;
     std::thread::id computing_;  // which thread computes the graphs
     std::optional<ThreadBudget> budget_;

@@ -32,7 +32,7 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     if (!last_error_.empty()) return DecodeStatus::kFailed;
 
     const LogCapture log;
-    threads_->adapt();
+    threads_->adapt(context_.get());
     std::int32_t status = -1;
     try {
         status = llama_decode(context_.get(), batch_->fill(rows));
@@ -49,7 +49,7 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
         reread_lengths(rows);
         return DecodeStatus::kFailed;
     }
-    threads_->computed();
+    threads_->computed(context_.get());
     for (const BatchRow& row : rows) {
         lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
         has_logits_.push_back(row.wants_logits);

@@ -81,6 +81,7 @@ class LlamaBackend final : public Backend {
     LlamaBackend(const LlamaBackend&) = delete;
     LlamaBackend& operator=(const LlamaBackend&) = delete;
 
+    const Model& model() const { return *model_; }
     CacheShape shape() const override { return shape_; }
     std::int32_t compute_threads() const override { return threads_->count(); }
     const std::shared_ptr<ComputeThreads>& threads() { return threads_; }

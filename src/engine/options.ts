@@ -16,7 +16,7 @@ export interface LoadFacts {
   trainedContext: number | undefined;
   /** For how many positions it has learned weights; undefined where it computes them. */
   positions?: number | undefined;
-  /** Tokens that the draft model reads at most; undefined: there is none, or it does not say. */
+  /** Tokens that the draft model was trained for; undefined: there is none, or it does not say. */
   draftContext?: number | undefined;
   physicalCores: number;
 }
@@ -33,6 +33,8 @@ export const cellBlock = 256;
 const maximumSlots = 256;
 /** Longer drafts are seldom right to their end, and logits of many rows take memory. */
 const mostDrafted = 15;
+/** Tokens of `contextSize`, which measuring puts smaller ones in place of. */
+const longestOption = 2 ** 24;
 const maximumInt32 = 2 ** 31 - 1;
 
 /**
@@ -73,7 +75,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     "contextSize",
     options.contextSize ?? Math.min(contextLimit(facts) ?? usualContext, usualContext),
     32,
-    2 ** 24,
+    longestOption,
   );
   const { positions } = facts;
   if (positions !== undefined && contextSize > longestContext(positions)) {
@@ -134,7 +136,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
           draftModel: {
             modelPath: draftModel,
             gpuLayers: gpuLayers === 0 ? 0 : -1,
-            contextSize: Math.min(contextSize, facts.draftContext ?? contextSize),
+            contextSize: facts.draftContext ?? longestOption,
           },
         }),
     stepTokenBudget,

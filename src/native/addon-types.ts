@@ -73,7 +73,7 @@ export interface NativeLoadOptions {
 export interface NativeDraftModelOptions {
   modelPath: string;
   gpuLayers: number;
-  /** Tokens of a text that it reads; longer ones have no drafts of it. */
+  /** Tokens of a text that it reads, at most those of a sequence; longer ones have no drafts of it. */
   contextSize: number;
 }
 

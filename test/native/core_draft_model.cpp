@@ -19,9 +19,12 @@ class Drafting {
                                              [this] { return now += pace; });
     }
 
-    std::vector<Token> propose(SlotId slot, const std::vector<Token>& text, std::int32_t most) {
-        const DraftModel::Reader reader{slot, text, most};
-        return model->propose(std::span(&reader, 1)).front();
+    std::vector<Token> propose(SlotId slot, const std::vector<Token>& text, std::int32_t most,
+                               Salt salt = 0) {
+        const DraftModel::Reader reader{slot, text, most, salt};
+        const auto answer = model->propose(std::span(&reader, 1)).front();
+        has_read = answer.has_read;
+        return answer.tokens;
     }
     // What its backend goes on with, one token after the other.
     std::vector<Token> reference(std::vector<Token> text, std::size_t count) const {
@@ -32,6 +35,7 @@ class Drafting {
     }
 
     double now = 0.0, pace = 1.0;
+    bool has_read = false;
     FakeBackend* backend = nullptr;
     std::unique_ptr<DraftModel> model;
 };
@@ -43,9 +47,9 @@ TEST(drafts_are_what_the_model_says) {
     const auto one = words(1, 20), other = words(2, 33);
     CHECK(drafting.propose(0, one, 5) == drafting.reference(one, 5));
     const std::vector<DraftModel::Reader> both{{1, other, 3}, {3, one, 6}};
-    const auto drafts = drafting.model->propose(both);
-    CHECK(drafts[0] == drafting.reference(other, 3));
-    CHECK(drafts[1] == drafting.reference(one, 6));
+    const auto answers = drafting.model->propose(both);
+    CHECK(answers[0].tokens == drafting.reference(other, 3));
+    CHECK(answers[1].tokens == drafting.reference(one, 6));
 }
 
 TEST(only_what_is_new_is_read) {
@@ -56,7 +60,7 @@ TEST(only_what_is_new_is_read) {
     CHECK_EQ(drafting.model->rows(), 50 + 3);
     text = joined(text, draft);
     text.push_back('x');
-    CHECK_EQ(drafting.model->unread(0, text), 2);
+    CHECK_EQ(drafting.model->unread({0, text, 1}), 2);
     CHECK(drafting.propose(0, text, 1) == drafting.reference(text, 1));
     CHECK_EQ(drafting.model->rows(), 53 + 2);
     // It came otherwise: the rejected rows leave.
@@ -68,17 +72,18 @@ TEST(only_what_is_new_is_read) {
     CHECK_EQ(drafting.model->rows(), 58 + 1);
 }
 
-TEST(a_long_text_is_read_in_pieces_and_has_no_draft_before) {
+TEST(a_long_text_is_read_in_pieces_and_keeps_no_short_one_waiting) {
     Drafting drafting;
     const auto text = words(3, 300), later = words(4, 10);
     const std::vector<DraftModel::Reader> both{{0, text, 2}, {1, later, 2}};
-    auto drafts = drafting.model->propose(both);
-    CHECK(drafts[0].empty() && drafts[1].empty());
-    CHECK_EQ(drafting.model->rows(), DraftModel::kMostRead);
-    drafts = drafting.model->propose(both);
-    CHECK(drafts[0] == drafting.reference(text, 2));
-    CHECK(drafts[1] == drafting.reference(later, 2));
+    auto answers = drafting.model->propose(both);
+    CHECK(!answers[0].has_read && answers[0].tokens.empty());
+    CHECK(answers[1].tokens == drafting.reference(later, 2));
+    CHECK_EQ(drafting.model->rows(), DraftModel::kMostRead + 1);
+    answers = drafting.model->propose(both);
+    CHECK(answers[0].has_read && answers[0].tokens == drafting.reference(text, 2));
     CHECK(drafting.propose(2, words(5, 401), 2).empty());
+    CHECK(!drafting.has_read);
 }
 
 TEST(a_slow_one_reads_less_at_once) {
@@ -108,6 +113,28 @@ TEST(a_beginning_is_copied_from_the_slot_that_has_it) {
     }
 }
 
+TEST(nothing_is_copied_from_a_text_of_another_salt) {
+    Drafting drafting;
+    const auto text = words(1, 200);
+    drafting.propose(0, text, 1, 7);
+    CHECK_EQ(drafting.model->unread({1, text, 1, 7}), 1);
+    CHECK_EQ(drafting.model->unread({1, text, 1, 8}), 200);
+    CHECK_EQ(drafting.model->unread({0, text, 1, 8}), 200);
+    CHECK(drafting.propose(0, text, 2, 8) == drafting.reference(text, 2));
+    CHECK_EQ(drafting.model->rows(), 200 + 200 + 1);
+}
+
+TEST(a_token_that_it_does_not_know_keeps_one_text_from_it_and_no_other) {
+    Drafting drafting;
+    const auto known = words(1, 40);
+    auto unknown = words(2, 40);
+    unknown[7] = kVocabulary;
+    const std::vector<DraftModel::Reader> both{{0, unknown, 2}, {1, known, 2}};
+    const auto answers = drafting.model->propose(both);
+    CHECK(!answers[0].has_read);
+    CHECK(answers[1].tokens == drafting.reference(known, 2));
+}
+
 TEST(a_pool_that_is_full_is_emptied) {
     Drafting drafting(unified(4, 120, 100, DraftModel::kMostRead));
     const auto text = words(2, 80);
@@ -122,11 +149,17 @@ TEST(a_decode_that_fails_costs_the_draft_and_no_more) {
     const auto text = words(1, 20);
     drafting.backend->set_status(0, DecodeStatus::kFailed);
     drafting.backend->set_status(2, DecodeStatus::kFailed);
+    drafting.backend->set_status(6, DecodeStatus::kFailed);
     CHECK(drafting.propose(0, text, 3).empty());
+    CHECK(!drafting.has_read);
     CHECK(drafting.propose(0, text, 3) == drafting.reference(text, 1));
     CHECK(drafting.propose(0, text, 3) == drafting.reference(text, 3));
+    // Another text fails: this one stays.
+    CHECK(drafting.propose(1, words(2, 50), 1).empty());
+    CHECK_EQ(drafting.model->unread({0, text, 1}), 1);
     drafting.backend->break_logits(true);
     CHECK(drafting.propose(0, text, 3).empty());
+    CHECK(drafting.has_read);
 }
 
 TEST(an_end_and_what_the_other_vocabulary_has_not_are_no_drafts) {
@@ -144,11 +177,12 @@ TEST(times_are_learned) {
     CHECK_EQ(drafting.model->milliseconds_to_read(10), 0.0);
     CHECK_EQ(drafting.model->milliseconds_for(1), 0.0);
     drafting.propose(0, words(1, 100), 3);
-    // The clock was read before and behind each of them.
+    // The clock is read at the beginning, behind each token, and at the end.
     CHECK_EQ(drafting.model->milliseconds_to_read(100), 1.0);
     CHECK_EQ(drafting.model->milliseconds_for(1), 1.0);
-    CHECK_EQ(drafting.model->milliseconds_for(2), 0.0);
-    CHECK_EQ(drafting.model->take_spent(), 7.0);
+    // Of another number: as of the nearest.
+    CHECK_EQ(drafting.model->milliseconds_for(2), 1.0);
+    CHECK_EQ(drafting.model->take_spent(), 4.0);
     CHECK_EQ(drafting.model->take_spent(), 0.0);
 }
 

@@ -379,6 +379,24 @@ TEST(the_number_of_threads_changes_between_graphs) {
     }
 }
 
+TEST(two_contexts_compute_on_the_same_threads) {
+    Setup steady(CacheLayout::kStreams);
+    Setup one(CacheLayout::kStreams, 2), other(CacheLayout::kStreams, 2);
+    auto beside = LlamaBackend::create(model, other.options, one.backend->threads());
+    other.backend = std::move(beside.value());
+    for (std::int32_t at = 0; at < 10; ++at) {
+        const auto expected = steady.decode(0, 1, at, at + 1);
+        CHECK(one.backend->threads()->use(1 + at % 2));
+        CHECK(one.decode(0, 1, at, at + 1) == expected);
+        reuse_freed_memory();
+        if (at % 3 == 0) CHECK(one.backend->threads()->use(2 - at % 2));
+        CHECK(other.decode(0, 1, at, at + 1) == expected);
+        CHECK_EQ(other.backend->compute_threads(), one.backend->compute_threads());
+    }
+    one.backend.reset();
+    CHECK(other.decode(0, 1, 10, 11) == steady.decode(0, 1, 10, 11));
+}
+
 TEST(bad_options_are_named) {
     BackendOptions options;
     options.slot_count = 0;

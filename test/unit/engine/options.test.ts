@@ -42,7 +42,7 @@ describe("resolveOptions", () => {
     const { draftLimit, draftModel: resolved } = resolve({ draftModel });
     expect({ draftLimit, resolved }).toEqual({
       draftLimit: 15,
-      resolved: { modelPath: draftModel, gpuLayers: 0, contextSize: 8192 },
+      resolved: { modelPath: draftModel, gpuLayers: 0, contextSize: 2 ** 24 },
     });
     expect(resolve({ draftModel, gpuLayers: 7 }).draftModel?.gpuLayers).toBe(-1);
     const short = { ...facts, draftContext: 2048 };
