@@ -1,6 +1,7 @@
 /** JSON that models, tools and clients write: it may be none. */
 
 import { randomUUID } from "node:crypto";
+import { FermataError } from "./errors.ts";
 
 /** @returns undefined where the text is no JSON */
 export function parseJson(text: string): unknown {
@@ -22,7 +23,7 @@ export function farNumber(value: unknown, pointer = ""): string | null {
   return null;
 }
 
-/** Before a number that is kept as a string for a while. Nobody can write it. */
+/** Before a number that is kept as a string for a while. Nobody knows it. */
 const mark = randomUUID();
 const numberText = "(-?\\d[\\d.eE+-]*)";
 const markedNumber = new RegExp(`^${mark}${numberText}$`, "u");
@@ -85,6 +86,7 @@ export function asWritten(value: unknown): unknown {
 /**
  * Puts numbers where `markNumber` put marks.
  * @param check gets each of them, which may be infinite
+ * @throws FermataError invalid_json: a number is a name
  */
 export function unmark(
   value: unknown,
@@ -95,6 +97,13 @@ export function unmark(
   const holder = value as { [key: string]: unknown };
   const texts: { [key: string]: unknown } = {};
   for (const [key, entry] of Object.entries(holder)) {
+    // A number stood where JSON has a name.
+    if (key.startsWith(mark))
+      throw new FermataError(
+        "invalid_json",
+        `The request body is not valid JSON: ${key.slice(mark.length)} is no name.`,
+        { param: "body" },
+      );
     path.push(key);
     if (typeof entry === "string" && entry.startsWith(mark)) {
       const text = entry.slice(mark.length);

@@ -8,6 +8,7 @@ import { close, closeSync, fdatasync, openSync, write } from "node:fs";
 import { promisify } from "node:util";
 import type { ToolCall } from "../chat/types.ts";
 import { invalidOption } from "../errors.ts";
+import { argumentsToRun } from "./arguments-to-run.ts";
 import type { ToolOutcome } from "./types.ts";
 
 export interface AuditedCall {
@@ -158,8 +159,8 @@ function describe({ call, server, owner, approvedBy }: AuditedCall): object {
     owner: owner.slice(0, ownerLength),
     server,
     tool: call.name,
-    arguments_bytes: Buffer.byteLength(call.arguments),
-    arguments_sha256: sha256(call.arguments),
+    arguments_bytes: Buffer.byteLength(argumentsToRun(call)),
+    arguments_sha256: sha256(argumentsToRun(call)),
     approved_by: approvedBy?.slice(0, ownerLength) ?? null,
   };
 }

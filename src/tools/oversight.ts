@@ -2,6 +2,7 @@
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ChatMessage, HeldTurn, ToolCall, WrittenRound } from "../chat/types.ts";
+import { argumentsToRun } from "./arguments-to-run.ts";
 import { type Approvals, type Decision, newAskingId } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
@@ -117,7 +118,7 @@ export async function seekApproval(
   const approvals = oversight?.approvals ?? null;
   if (oversight === undefined || approvals === null)
     return denied("it needs a person's approval, and nobody can be asked here");
-  const words = JSON.stringify([call.name, canonicalArguments(call.arguments)]);
+  const words = JSON.stringify([call.name, canonicalArguments(argumentsToRun(call))]);
   if (oversight.denials?.has(words) === true) return denied("the user denied the same call before");
   const decision =
     known?.at === "decided"
@@ -183,7 +184,8 @@ export function questionsOf(asking: Asking): Pick<ToolCallContext, "owner" | "as
 function askerOf({ call, tool, oversight, signal, tell, awake }: Asking): ToolCallContext["ask"] {
   const { approvals = null, isWatched = false, owner = "" } = oversight ?? {};
   if (approvals === null || !isWatched) return undefined;
-  const { id: callId, arguments: args } = call;
+  const { id: callId } = call;
+  const args = argumentsToRun(call);
   let last: Promise<unknown> = Promise.resolve();
   const ask = async (question: PersonQuestion, ended: AbortSignal): Promise<PersonAnswer> => {
     if (ended.aborted) return { action: "cancel" };
@@ -235,7 +237,7 @@ async function ask({
     owner,
     server: tool.server,
     toolName: call.name,
-    arguments: call.arguments,
+    arguments: argumentsToRun(call),
     askingId,
     askedAt,
     ...(mayHaveRun && { mayHaveRun }),

@@ -294,15 +294,16 @@ test.each([
   expect(response.json().error).toMatchObject({ code: "unsupported_value", param: field });
 });
 
-test("a bare prompt is for models", async () => {
+test.each([
+  ["/v1/completions", {}],
+  ["/api/generate", { raw: true }],
+  ["/api/generate", { suffix: "ever after." }],
+])("a bare prompt is for models: %s", async (url, fields) => {
   const { app } = agentWorld();
-  const response = await app.inject({
-    method: "POST",
-    url: "/v1/completions",
-    payload: { model: "boss", prompt: "Once" },
-  });
+  const payload = { model: "boss", prompt: "Once", ...fields };
+  const response = await app.inject({ method: "POST", url, payload });
   expect(response.statusCode).toBe(400);
-  expect(response.json().error).toMatchObject({ param: "model", code: "unsupported_value" });
+  expect(response.body).toContain("names an agent");
 });
 
 test("tokens are counted with the instructions and the tools", async () => {

@@ -285,6 +285,13 @@ test.each([
   expect(world.chat.requests).toEqual([]);
 });
 
+test.each(["1e5", "1234567890123456789"])("a number is no name: %s", async (name) => {
+  const world = createWorld();
+  const response = await postText(world, "/v1/messages", inputOf(`{${name}:2}`));
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error.message).toContain("not valid JSON");
+});
+
 test.each(["1234567890123456789-1", "01234567890123456789", "1e5e5", "1.e5", "-e5"])(
   "what is no number stays no JSON: %s",
   async (number) => {

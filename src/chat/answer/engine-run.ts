@@ -149,9 +149,9 @@ export class EngineRun {
     return count;
   }
 
-  /** The round is over: all that was written belongs to it. */
+  /** The round is over: all that was written belongs to it, or came behind its end. */
   #checkBegun(): void {
-    if (this.#begun.length > 0) throw lost();
+    if (this.#begun.length > 0 && !this.#isPastRound) throw lost();
   }
 
   #watch(tokens: Int32Array): void {
@@ -165,7 +165,6 @@ export class EngineRun {
   /** The round ends with the text so far. What the engine writes until it holds or finishes is not told. */
   endRound(): void {
     this.#isPastRound = true;
-    this.#begun = new Int32Array(0);
     this.#generation?.pause();
   }
 
@@ -197,6 +196,7 @@ export class EngineRun {
   async restart(prompt: Int32Array, grammar: Grammar | null, marks?: Int32Array): Promise<void> {
     this.#checkBegun();
     await this.release();
+    this.#begun = new Int32Array(0);
     this.#forgetRepetition();
     this.#usage.next(false);
     this.start(prompt, grammar, marks);

@@ -7,6 +7,7 @@ import type { Agent, AgentModel } from "../../agents/types.ts";
 import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
 import type { ToolProvider, Tool } from "../../tools/types.ts";
 import { isJsonObject } from "../../json.ts";
+import { fieldError } from "../body/field.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
@@ -92,6 +93,21 @@ export function agentCalled(
   { agents }: Pick<ServerServices, "agents">,
 ): Agent | undefined {
   return agents?.find(calledName(name, (one) => agents.find(one) !== undefined));
+}
+
+/**
+ * An agent reads a conversation, and a bare prompt has none.
+ * @param path of conversations
+ * @throws FermataError unsupported_value
+ */
+export function refuseAgent(
+  wanted: string | null | undefined,
+  services: Pick<ServerServices, "agents">,
+  path: string,
+): void {
+  if (wanted === null || wanted === undefined || agentCalled(wanted, services) === undefined)
+    return;
+  throw fieldError("unsupported_value", "model", "names an agent", `Send messages to ${path}`);
 }
 
 /** The names of the model in requests; the first is its own. */

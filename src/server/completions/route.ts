@@ -15,14 +15,13 @@ import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequestInParts } from "./fields.ts";
-import { fieldError } from "../body/field.ts";
 import { Infill } from "../answer/infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
-import { agentCalled, warnOfModel } from "../answer/target.ts";
+import { refuseAgent, warnOfModel } from "../answer/target.ts";
 
 export function completionsRoute(context: RouteContext): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
@@ -37,7 +36,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const body = await finishInTurns(
         parseCompletionRequestInParts(request.body, { ...model, sampling }, warnings.warn),
       );
-      refuseAgent(body.model, services);
+      refuseAgent(body.model, services, "/v1/chat/completions");
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
       const { n, echo, maxTokens, stop, topLogprobs } = body;
@@ -131,13 +130,6 @@ function controlTokens({ model }: ServerServices["engine"]): Int32Array {
     ({ kind, text }) => kind === "control" && text !== model.eosToken,
   );
   return Int32Array.from(control, ({ id }) => id);
-}
-
-/** An agent reads a conversation, and a bare prompt has none. */
-function refuseAgent(model: string | undefined, services: ServerServices): void {
-  if (model === undefined || agentCalled(model, services) === undefined) return;
-  const remedy = "Send messages to /v1/chat/completions";
-  throw fieldError("unsupported_value", "model", "names an agent", remedy);
 }
 
 function promptText(

@@ -6,7 +6,14 @@ import type { ChatRequest } from "../../chat/types.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { planAnswer, runRequest } from "../answer/answer.ts";
-import { asCalled, namesOf, resolveTarget, wantedModel, type Target } from "../answer/target.ts";
+import {
+  asCalled,
+  namesOf,
+  refuseAgent,
+  resolveTarget,
+  wantedModel,
+  type Target,
+} from "../answer/target.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import { runText } from "../answer/text-run.ts";
 import { TokenRecord } from "../answer/token-record.ts";
@@ -80,8 +87,9 @@ function generateRoute(context: RouteContext): ModelRoute {
       const record = new TokenRecord();
       const name = answeredName(request, target, context);
       const answer = new OllamaAnswer(name, "generate", { ...context, arrivedAt, record });
-      if (body.prompt === "") return answer.withoutText(becomes(request, context));
       const isText = body.raw || body.suffix !== "";
+      if (isText) refuseAgent(wantedModel(request.body), context.services, "/api/chat");
+      if (body.prompt === "") return answer.withoutText(becomes(request, context));
       const run = isText
         ? runTokens(body, () => tokensOf(body, target), request, context)
         : runConversation(body, target, request, context, record);

@@ -355,6 +355,31 @@ test.each([
   },
 );
 
+test("a person is asked about what would run: without nulls that the schema refuses", async () => {
+  const approvals = new Approvals();
+  const path = join(folder, "nulls.jsonl");
+  const audit = new CallAudit(path, () => {});
+  const written = {
+    ...call,
+    arguments: '{"path":"a","force":null}',
+    problem: "/force must be boolean",
+  };
+  const ended = runTool({ ...written, withoutNulls: call.arguments }, [tool], {
+    timeoutMs: 1000,
+    signal: never,
+    report: () => {},
+    oversight: { owner: "me", approvals, audit },
+  });
+  await eventually(() =>
+    expect(approvals.pending("me")).toMatchObject([{ arguments: call.arguments }]),
+  );
+  await approvals.decide("me", call.id, { decision: "approve" });
+  expect((await ended).outcome).toBe("ok");
+  await audit.close();
+  const { arguments_sha256 } = JSON.parse(readFileSync(path, "utf8").trim().split("\n").at(-1)!);
+  expect(arguments_sha256).toBe(createHash("sha256").update(call.arguments).digest("hex"));
+});
+
 test("the audit log: sizes and hashes of every call, and none of its words", async () => {
   const path = join(folder, "audit.jsonl");
   const audit = new CallAudit(path, () => {});
