@@ -3,8 +3,8 @@
 import { isJsonObject } from "../json.ts";
 import { regexTerminal } from "./lark.ts";
 import { areDisjoint } from "./schema/regex/automaton.ts";
-import { parseRegex, RegexError } from "./schema/regex/parse.ts";
-import { writeAllBut, writeOneOf } from "./schema/regex/write.ts";
+import { RegexError } from "./schema/regex/parse.ts";
+import { readWhole, writeAllBut, writeOneOf } from "./schema/regex/write.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 export interface FreeProperty {
@@ -49,11 +49,7 @@ export function freeProperties(object: JsonObject, writable?: string): FreePrope
 /** No text matches both: to the mask engine a dead end. @returns false also where it cannot be told */
 function excludes(one: string, other: string): boolean {
   try {
-    // What is written for the mask engine has no backslash before another one.
-    const [a, b] = [one, other].map((each) =>
-      parseRegex(`^(?:${each.replaceAll("\\x{", "\\u{")})$`),
-    );
-    return areDisjoint(a!, b!, () => {});
+    return areDisjoint(readWhole(one), readWhole(other), () => {});
   } catch (error) {
     if (error instanceof RegexError) return false;
     throw error;

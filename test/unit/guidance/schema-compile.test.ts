@@ -363,11 +363,14 @@ describe("rewrites", () => {
     expect(schema).toMatchObject({ properties, additionalProperties: {} });
   });
 
-  test("names that match a pattern are told from listed ones that do, but of another type", () => {
+  test.each([
+    ["^[a-z]$", "^(?:[b-z])$"],
+    ["^[a-c_.-]$", "^(?:[\\x{2d}-\\x{2e}\\x{5f}b-c])$"],
+  ])("names of %s are told from a listed one, but of another type", (pattern, others) => {
     const names = {
       type: "object",
       properties: { a: { type: "null" } },
-      propertyNames: { pattern: "^[a-z]$" },
+      propertyNames: { pattern },
     };
     expect(compile(names).issues).toEqual([]);
     expect(compile({ ...names, additionalProperties: false }).issues).toEqual([]);
@@ -375,7 +378,7 @@ describe("rewrites", () => {
     expect(issues).toEqual([]);
     expect(schema).toMatchObject({
       properties: names.properties,
-      patternProperties: { "^(?:[b-z])$": { type: "string" } },
+      patternProperties: { [others]: { type: "string" } },
       additionalProperties: false,
     });
   });

@@ -3,8 +3,8 @@
 import type { Count } from "../steps.ts";
 import { areDisjoint, matches } from "../regex/automaton.ts";
 import { withoutTexts } from "../regex/difference.ts";
-import { type Regex, RegexError, parseRegex } from "../regex/parse.ts";
-import { writeWhole } from "../regex/write.ts";
+import { type Regex, RegexError } from "../regex/parse.ts";
+import { readWhole, writeWhole } from "../regex/write.ts";
 import type { Literal } from "../types.ts";
 import type { Facts, PatternFact, RestFact } from "./facts.ts";
 import type { Solver } from "./keyword.ts";
@@ -141,7 +141,7 @@ function othersOf(
   let others = inSchema.get(key);
   if (others !== undefined) return others;
   try {
-    const left = withoutTexts(regex ?? parseRegex(`^(?:${written})$`), listed, solver.count);
+    const left = withoutTexts(regex ?? readWhole(written), listed, solver.count);
     others = left && writeWhole(left);
   } catch (error) {
     if (!(error instanceof RegexError)) throw error;

@@ -1,6 +1,6 @@
 /** A regular expression in the mask engine's syntax (Rust's), matching whole strings. */
 
-import { type Regex, RegexError } from "./parse.ts";
+import { type Regex, RegexError, parseRegex } from "./parse.ts";
 
 const ANYTHING = "[\\s\\S]*";
 
@@ -15,6 +15,11 @@ export function writeWhole(regex: Regex): string {
 /** The expression itself, which must have no anchors but at its borders, where they say nothing. */
 export function writeExact(regex: Regex): string {
   return write(regex, { left: "", right: "" });
+}
+
+/** Reads what was written here, of whole texts: it has no backslash before another one. @throws as `parseRegex` */
+export function readWhole(written: string): Regex {
+  return parseRegex(`^(?:${written.replaceAll("\\x{", "\\u{")})$`);
 }
 
 /** What stands on a border where no anchor does; null inside, where an anchor has no place. */
