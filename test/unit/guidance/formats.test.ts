@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { fullFormats } from "ajv-formats/dist/formats.js";
 import { expect, test } from "vitest";
 import { compileValidator } from "../../../src/guidance/validator.ts";
 import { formatOf, ownFormats } from "../../../src/guidance/schema/decide/formats.ts";
@@ -133,4 +134,47 @@ test.each([
     }),
     { numRuns: 300, seed: 16 },
   );
+});
+
+test.each(["email", "ipv4", "ipv6", "uuid", "uri-reference", "uri-template"] as const)(
+  "%s: nothing that the validator accepts lies outside of the widest",
+  (name) => {
+    const accepted = fullFormats[name] as RegExp;
+    const { pattern, widest = pattern } = formatOf(name) as Exclude<
+      ReturnType<typeof formatOf>,
+      string
+    >;
+    const all = new RegExp(`^(?:${widest})$`, "u");
+    fc.assert(
+      fc.property(fc.stringMatching(new RegExp(accepted.source)), fc.boolean(), (text, isUpper) => {
+        const cased = isUpper ? text.toUpperCase() : text;
+        expect(all.test(cased) || !accepted.test(cased), cased).toBe(true);
+      }),
+      { numRuns: 300, seed: 16 },
+    );
+  },
+);
+
+test.each([
+  ["date", "0000-02-29"],
+  ["time", "23:59:60.0123456789z"],
+  ["time", "01:02:03+0130"],
+  ["time", "01:02:03-01"],
+  ["iso-time", "23:59:60"],
+  ["date-time", "0000-01-01 23:59:60Z"],
+  ["date-time", "2024-01-01\u{2003}01:02:03Z"],
+  ["iso-date-time", "2024-01-01\n01:02:03"],
+  ["hostname", "example.com."],
+  ["duration", "P1Y1D"],
+  ["duration", "PT1H1S"],
+  ["uri", "https://[v1.a]:1/?a#b"],
+  ["url", "FTP://a:b@\u00e9\u00e9.\u00e9\u00e9/\u00e9"],
+  ["byte", "YQ==\nno base64"],
+])("%s: %j is accepted, and not outside of the widest", (name, text) => {
+  expect(compileValidator({ type: "string", format: name })(text)).toBeNull();
+  const { pattern, widest = pattern } = formatOf(name) as Exclude<
+    ReturnType<typeof formatOf>,
+    string
+  >;
+  expect(new RegExp(`^(?:${widest})$`, "u").test(text)).toBe(true);
 });

@@ -323,6 +323,55 @@ describe("rewrites", () => {
     expect(either.issues).toEqual([]);
   });
 
+  test.each([
+    ["uri", "^https?://\\[", "https://[::1]/"],
+    ["time", ":60Z$", "23:59:60Z"],
+    ["date", "^0000-", "0000-01-01"],
+    ["hostname", "\\.$", "example.com."],
+    ["uuid", "^urn:uuid:", "urn:uuid:9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d"],
+  ])("%s beside %s: what its mask refuses is left to the validator", (format, pattern, text) => {
+    const schema = { type: "string", format, pattern };
+    expect(compileValidator(schema)(text)).toBeNull();
+    const compiled = compile(schema);
+    expect(compiled.issues).toEqual([
+      { path: "#", keyword: "format", reason: expect.stringMatching(/^has a mask/u) },
+    ]);
+    const { pattern: written } = compiled.schema as { pattern: string };
+    expect(new RegExp(written.replaceAll("\\x{", "\\u{"), "u").test(text)).toBe(true);
+    expect(compile({ format, enum: [text, "no!"] })).toMatchObject({
+      schema: { type: "string", enum: [text] },
+      issues: [],
+    });
+  });
+
+  test("a constant is of a format if the validator says so", () => {
+    const { schema, issues } = compile({
+      type: "string",
+      format: "email",
+      enum: ["ann@example.com", "a@b.xn--p1ai", "a@b@c.de"],
+    });
+    expect(issues).toEqual([]);
+    expect(schema).toEqual({ type: "string", enum: ["ann@example.com", "a@b.xn--p1ai"] });
+  });
+
+  test("a text longer than a format's mask is left to the validator", () => {
+    const { schema, issues } = compile({ type: "string", format: "hostname", minLength: 254 });
+    expect(schema).toEqual({ type: "string", minLength: 254 });
+    expect(issues).toEqual([expect.objectContaining({ path: "#", keyword: "format" })]);
+  });
+
+  test.each([
+    ["date", "date-time"],
+    ["ipv4", "uuid"],
+    ["duration", "time"],
+  ])("%s and %s have no text in common", (one, other) => {
+    const formats = [{ format: one }, { format: other }];
+    expect(compile({ type: "string", allOf: formats }).schema).toBeNull();
+    const { schema, issues } = compile({ type: "string", oneOf: formats });
+    expect(issues).toEqual([]);
+    expect(schema?.["anyOf"]).toHaveLength(2);
+  });
+
   test("of listed values, those of the format stay", () => {
     const { schema, issues } = compile({ enum: ["::1", "one", "P1D"], format: "ipv6" });
     expect(issues).toEqual([]);

@@ -4,6 +4,9 @@
  * validator knows it.
  */
 
+import type { FormatName } from "ajv-formats";
+import { fullFormats } from "ajv-formats/dist/formats.js";
+
 /** From 0001: the year 0000 is none in Python's calendar. */
 const year = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])";
 const leapYear =
@@ -57,10 +60,32 @@ const pointerCharacter = `(?:[a-zA-Z0-9_.!$&'()*+,;:=@-]|%${hex}{2}|~0|~1)`;
 const sextet = "[a-zA-Z0-9+/]";
 const base64 = `(?:${sextet}{4})*(?:${sextet}{2}==|${sextet}{3}=)?`;
 
+/** What the validator accepts, and may be more: of each format whose mask is narrower. */
+const widestDate = "[0-9]{4}-[0-9]{2}-[0-9]{2}";
+const widestTime = "[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[zZ]|[+-][0-9]{2}(?::?[0-9]{2})?)?";
+const widest = {
+  date: widestDate,
+  time: widestTime,
+  dateTime: `${widestDate}[tT\\s]${widestTime}`,
+  email: "[!-?A-~]+@[a-zA-Z0-9.-]+",
+  hostname: "[a-zA-Z0-9][a-zA-Z0-9.-]*",
+  ipv6: "[0-9a-fA-F:.]*:[0-9a-fA-F:.]*",
+  uuid: "[0-9a-fA-FurniURNI:]{8,}-[0-9a-fA-F-]+",
+  duration: "P[0-9YMWDTHS]+",
+  uri: "[a-zA-Z][a-zA-Z0-9+.-]*:[!-~]*",
+  uriReference: "[!-~]*",
+  uriTemplate: "[^\\x00-\\x20]*",
+  url: "[^:]+://\\S+",
+  // It looks at one line.
+  byte: `(?:${base64}|[\\s\\S]*[\\n\\r\\u2028\\u2029][\\s\\S]*)`,
+};
+
 interface Format {
   /** Matches the whole string. */
   pattern: string;
   maxLength?: number;
+  /** Matches all that the validator accepts. Default: the pattern does. */
+  widest?: string;
 }
 
 /** Those that ajv-formats does not know. */
@@ -82,22 +107,22 @@ export const ownFormats = new Map<string, Format>([
 
 const known = new Map<string, Format>([
   ...ownFormats,
-  ["date", { pattern: date }],
-  ["time", { pattern: clock + zone }],
-  ["date-time", { pattern: `${date}[tT]${clock}${zone}` }],
-  ["email", { pattern: email }],
-  ["hostname", { pattern: `${label}(?:\\.${label})*`, maxLength: 253 }],
+  ["date", { pattern: date, widest: widest.date }],
+  ["time", { pattern: clock + zone, widest: widest.time }],
+  ["date-time", { pattern: `${date}[tT]${clock}${zone}`, widest: widest.dateTime }],
+  ["email", { pattern: email, widest: widest.email }],
+  ["hostname", { pattern: `${label}(?:\\.${label})*`, maxLength: 253, widest: widest.hostname }],
   ["ipv4", { pattern: ipv4 }],
-  ["ipv6", { pattern: `(?:${ipv6})` }],
-  ["uuid", { pattern: `${hex}{8}-(?:${hex}{4}-){3}${hex}{12}` }],
-  ["duration", { pattern: duration }],
-  ["uri", { pattern: uri }],
-  ["uri-reference", { pattern: uriReference }],
-  ["uri-template", { pattern: uriTemplate }],
-  ["url", { pattern: url }],
-  ["byte", { pattern: base64 }],
-  ["iso-time", { pattern: `${clock}(?:${zone})?` }],
-  ["iso-date-time", { pattern: `${date}[tT ]${clock}(?:${zone})?` }],
+  ["ipv6", { pattern: `(?:${ipv6})`, widest: widest.ipv6 }],
+  ["uuid", { pattern: `${hex}{8}-(?:${hex}{4}-){3}${hex}{12}`, widest: widest.uuid }],
+  ["duration", { pattern: duration, widest: widest.duration }],
+  ["uri", { pattern: uri, widest: widest.uri }],
+  ["uri-reference", { pattern: uriReference, widest: widest.uriReference }],
+  ["uri-template", { pattern: uriTemplate, widest: widest.uriTemplate }],
+  ["url", { pattern: url, widest: widest.url }],
+  ["byte", { pattern: base64, widest: widest.byte }],
+  ["iso-time", { pattern: `${clock}(?:${zone})?`, widest: widest.time }],
+  ["iso-date-time", { pattern: `${date}[tT ]${clock}(?:${zone})?`, widest: widest.dateTime }],
   ["json-pointer", { pattern: "(?:/(?:[^~/]|~0|~1)*)*" }],
   ["json-pointer-uri-fragment", { pattern: `#(?:/${pointerCharacter}*)*` }],
   ["relative-json-pointer", { pattern: "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~0|~1)*)*)" }],
@@ -106,6 +131,16 @@ const known = new Map<string, Format>([
 /** At most so many groups of an IPv6 address, or none. */
 function groupsBefore(most: number): string {
   return most === 0 ? "" : `(?:(?:${group}:){0,${most - 1}}${group})?`;
+}
+
+/** As the validator does. @returns true also for what is no format */
+export function isOfFormat(name: string, text: string): boolean {
+  const own = ownFormats.get(name);
+  if (own !== undefined) return new RegExp(`^(?:${own.pattern})$`, "u").test(text);
+  const format = known.has(name) ? fullFormats[name as FormatName] : true;
+  if (format instanceof RegExp) return format.test(text);
+  const judge = typeof format === "object" ? format.validate : format;
+  return typeof judge === "function" ? (judge as (text: string) => boolean)(text) : true;
 }
 
 /** The validator checks it, and no mask can. */

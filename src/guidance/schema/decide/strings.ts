@@ -8,7 +8,7 @@ import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
 import type { Count } from "../steps.ts";
 import type { Excluded, Facts, PatternFact } from "./facts.ts";
-import { formatOf } from "./formats.ts";
+import { formatOf, isOfFormat } from "./formats.ts";
 import {
   type Keyword,
   type KeywordContext,
@@ -121,8 +121,7 @@ const maxListed = 1000;
 
 export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
   const { count, report } = solver;
-  const { patterns, maxLength } = withFormats(facts);
-  if (facts.minLength > maxLength) return [];
+  if (facts.minLength > facts.maxLength) return [];
   if (facts.values !== null) {
     const excluded = new Set(facts.excluded.map(({ value }) => value));
     const values = (facts.values as string[]).filter(
@@ -130,7 +129,7 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
         !excluded.has(value) &&
         hasLength(facts, value) &&
         // What is too long to be matched here is left to the validator.
-        (isLong(value) || patterns.every(({ regex }) => matches(regex, value, count))),
+        (isLong(value) || fits(facts, value, count)),
     );
     if (values.length === 0) return [];
     // What is written as a pattern is nested as deep as it is long.
@@ -138,8 +137,10 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
     const listed = isPattern ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
     return [{ type: "string", schema: { type: "string", ...listed }, values }];
   }
-  if (excludeEachOther(patterns, count)) return [];
-  const regexes = writtenPatterns(patterns, solver);
+  const held = heldTogether(facts, solver);
+  if (held === null) return [];
+  const maxLength = Math.min(facts.maxLength, ...held.map((one) => one.maxLength));
+  const regexes = writtenPatterns(held, solver);
   const excluded: string[] = [];
   for (const { value, ...place } of facts.excluded as (Excluded & { value: string })[]) {
     if (!isLong(value)) excluded.push(value);
@@ -158,37 +159,66 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
   return [{ type: "string", values: null, schema }];
 }
 
-/** Two of them match no text together: the mask engine would refuse the schema. */
-function excludeEachOther(patterns: readonly PatternFact[], count: Count): boolean {
-  return patterns.some((one, index) =>
-    patterns.slice(index + 1).some((other) => areDisjoint(one.regex, other.regex, count)),
+function fits({ patterns, formats }: Facts, value: string, count: Count): boolean {
+  count(value.length * formats.length * perCharacter);
+  return (
+    patterns.every(({ regex }) => matches(regex, value, count)) &&
+    formats.every(({ name }) => isOfFormat(name, value))
   );
+}
+
+interface TextFact extends PatternFact {
+  /** All that the validator accepts: the mask of a format is narrower. */
+  widest: Regex;
+  /** Of the mask. */
+  maxLength: number;
+}
+
+/**
+ * What one text can be held to: without the formats whose masks leave no text beside the others, as the mask engine would
+ * refuse the schema. @returns null where no text has all that is said
+ */
+function heldTogether(facts: Facts, { count, report }: Solver): TextFact[] | null {
+  const kept: TextFact[] = [];
+  for (const one of [...facts.patterns.map(asWritten), ...formatsOf(facts)]) {
+    const excluded = kept.filter((other) => areDisjoint(other.regex, one.regex, count));
+    if (excluded.some((other) => areDisjoint(other.widest, one.widest, count))) return null;
+    if (excluded.length === 0 && facts.minLength <= one.maxLength) kept.push(one);
+    else {
+      const reason = "has a mask that leaves no text beside the other keywords";
+      report({ path: one.path, keyword: one.keyword, reason });
+    }
+  }
+  return kept;
+}
+
+function asWritten(pattern: PatternFact): TextFact {
+  return { ...pattern, widest: pattern.regex, maxLength: Infinity };
 }
 
 /** Read once: they are the same for every schema. */
 const formatPatterns = new Map<string, Regex>();
 
-function patternOf(name: string, pattern: string, path: string): PatternFact {
-  const source = `^(?:${pattern})$`;
-  let regex = formatPatterns.get(name);
+function regexOf(source: string): Regex {
+  let regex = formatPatterns.get(source);
   if (regex === undefined) {
     regex = parseRegex(source);
-    formatPatterns.set(name, regex);
+    formatPatterns.set(source, regex);
   }
-  return { source, regex, path, keyword: "format" };
+  return regex;
 }
 
 /** Formats join the patterns: the mask engine's own refuse some texts, as an IPv6 address that ends with an IPv4 one. */
-function withFormats(facts: Facts): { patterns: PatternFact[]; maxLength: number } {
-  const patterns = [...facts.patterns];
-  let { maxLength } = facts;
-  for (const { name, path } of new Map(facts.formats.map((one) => [one.name, one])).values()) {
+function formatsOf({ formats }: Facts): TextFact[] {
+  const byName = new Map(formats.map((one) => [one.name, one]));
+  return [...byName.values()].flatMap(({ name, path }) => {
     const format = formatOf(name);
-    if (typeof format === "string") continue;
-    maxLength = Math.min(maxLength, format.maxLength ?? Infinity);
-    patterns.push(patternOf(name, format.pattern, path));
-  }
-  return { patterns, maxLength };
+    if (typeof format === "string") return [];
+    const { pattern, widest = pattern, maxLength = Infinity } = format;
+    const source = `^(?:${pattern})$`;
+    const [regex, all] = [regexOf(source), regexOf(`^(?:${widest})$`)];
+    return { source, regex, path, keyword: "format", widest: all, maxLength };
+  });
 }
 
 function writtenPatterns(
