@@ -537,6 +537,13 @@ describe("what a short schema takes is counted in steps", () => {
     ["many pairs of patterns", { type: "object", properties: pairs }],
     ["what is looked ahead at", { type: "string", pattern: `^(?!(?:[${kinds}]?){1000}b)` }],
     ["names", names("^(?:a?){900}$", 40)],
+    [
+      "a pattern beside a listed name",
+      {
+        properties: { caaaaaaaab: {} },
+        patternProperties: { "^c[ab]*a[ab]{7}$": { type: "null" } },
+      },
+    ],
     ["constants", { enum: ["a".repeat(900)], pattern: "^(?:a?){900}$" }],
     [
       "patterns of names",

@@ -21,7 +21,10 @@ export function complementOf(regex: Regex, countAll: Count): Regex | null {
   const states = automatonOf(regex, count);
   const machine = {
     start: closed(states, [first], { start: true, end: false }),
-    keyOf: (places: readonly number[]) => places.join(),
+    keyOf: (places: readonly number[]) => {
+      count(places.length);
+      return places.join();
+    },
     after: (places: readonly number[], [character]: readonly [number, number]) => {
       const next = placesAfter(states, places, character, count);
       // Once it has matched, whatever follows.
@@ -30,5 +33,5 @@ export function complementOf(regex: Regex, countAll: Count): Regex | null {
     isEnd: (places: readonly number[], isStart: boolean) =>
       !closed(states, places, { start: isStart, end: true }).includes(last),
   };
-  return expressionOf(machine, kindsOfCharacters(states), most);
+  return expressionOf(machine, kindsOfCharacters(states), most, count);
 }

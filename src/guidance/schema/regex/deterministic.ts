@@ -7,7 +7,7 @@ import { type Range, type Regex, RegexError, merge } from "./parse.ts";
 /** Its states are made as they are reached. */
 export interface Machine<State> {
   start: State;
-  /** Equal for states that are the same. */
+  /** Equal for states that are the same. It counts what it takes. */
   keyOf(state: State): string;
   /** @returns null where no text can go on */
   after(state: State, kind: Range): State | null;
@@ -19,6 +19,9 @@ interface Limits {
   /** Of the expression. */
   size: number;
 }
+
+/** Lookups for each that is made. */
+const perWay = 10;
 
 /** Ways from one state to another; absent: none. */
 type Ways = Map<number, Regex>;
@@ -32,6 +35,7 @@ export function expressionOf<State>(
   machine: Machine<State>,
   kinds: readonly Range[],
   most: Limits,
+  count: Count,
 ): Regex | null {
   const { start } = machine;
   const isSame = machine.isEnd(start, true) === machine.isEnd(start, false);
@@ -57,7 +61,7 @@ export function expressionOf<State>(
     ways.push(new Map([...to].map(([target, ranges]) => [target, setOf(ranges)])));
   }
   const ends = all.map((state, index) => machine.isEnd(state, index === 0));
-  const written = withoutStates(ways, ends, most.size);
+  const written = withoutStates(ways, ends, most.size, count);
   if (written === undefined) return null;
   return { kind: "concat", parts: [{ kind: "start" }, written, { kind: "end" }] };
 }
@@ -84,7 +88,12 @@ function sizesOf(): (regex: Regex) => number {
 }
 
 /** Takes one state after the other out, until only ways from the start to the end are left. */
-function withoutStates(ways: Ways[], ends: readonly boolean[], maxSize: number): Regex | undefined {
+function withoutStates(
+  ways: Ways[],
+  ends: readonly boolean[],
+  maxSize: number,
+  count: Count,
+): Regex | undefined {
   const end = ways.length;
   const measure = sizesOf();
   ways.forEach((to, index) => {
@@ -94,13 +103,14 @@ function withoutStates(ways: Ways[], ends: readonly boolean[], maxSize: number):
     const from = ways[out]!;
     const loop = from.get(out);
     from.delete(out);
+    count(ways.length);
     for (const to of ways) {
       const before = to.get(out);
       if (to === from || before === undefined) continue;
       to.delete(out);
       for (const [target, behind] of from) {
         const way = inRow(before, loop === undefined ? [] : [repeated(loop)], behind);
-        to.set(target, either(to.get(target), way));
+        to.set(target, either(to.get(target), way, count));
         if (measure(to.get(target)!) > maxSize) throw tooLarge();
       }
     }
@@ -122,10 +132,13 @@ function repeated(body: Regex): Regex {
   return { kind: "repeat", body, min: 0, max: Infinity };
 }
 
-function either(one: Regex | undefined, other: Regex): Regex {
+function either(one: Regex | undefined, other: Regex, count: Count): Regex {
+  count(perWay);
   if (one === undefined) return other;
   if (one.kind === "set" && other.kind === "set") return setOf([...one.ranges, ...other.ranges]);
   const options = one.kind === "or" ? one.options : [one];
+  // It is copied, and measured.
+  count(2 * options.length);
   return { kind: "or", options: [...options, other] };
 }
 

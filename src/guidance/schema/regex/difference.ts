@@ -46,7 +46,10 @@ export function withoutTexts(regex: Regex, texts: readonly string[], count: Coun
   };
   const machine = {
     start: { places: closed(states, [first], { start: true, end: false }), node: trieOf(texts) },
-    keyOf: ({ places, node }: Place) => `${places.join()} ${node === undefined ? "" : idOf(node)}`,
+    keyOf: ({ places, node }: Place) => {
+      count(1 + places.length);
+      return `${places.join()} ${node === undefined ? "" : idOf(node)}`;
+    },
     after: ({ places, node }: Place, [character, to]: Range): Place | null => {
       const next = after(places, character);
       if (next.length === 0) return null;
@@ -56,5 +59,6 @@ export function withoutTexts(regex: Regex, texts: readonly string[], count: Coun
     isEnd: ({ places, node }: Place, isStart: boolean) =>
       node?.isEnd !== true && closed(states, places, { start: isStart, end: true }).includes(last),
   };
-  return expressionOf(machine, kindsOfCharacters(states, new Set(texts.join(""))), most);
+  const kinds = kindsOfCharacters(states, new Set(texts.join("")));
+  return expressionOf(machine, kinds, most, count);
 }
