@@ -29,7 +29,7 @@ class DraftModel {
     static constexpr std::int32_t kLeastRead = 32;
     static constexpr double kReadFor = 100.0;
     // A draft ends at a token that it is less sure of: those behind it are seldom right.
-    static constexpr double kLeastSure = 0.4;
+    static constexpr double kLeastSure = 0.05;
 
     // The cache of `backend` has a slot for each of the sequences' and can be cut back, and decodes
     // kMostRead rows at once. Both models know the tokens below `vocabulary_size`.
