@@ -46,7 +46,8 @@ export class EngineRun {
   /** What an earlier process wrote, as far as the engine has not told it again. */
   #begun: Int32Array;
   readonly #onRepetition: (() => "hold" | "cancel") | null;
-  #repetition = new RepetitionDetector();
+  /** Of the round, since its first token. */
+  #repetition: RepetitionDetector | null = null;
   #isRepeating = false;
   /** The round is over, whatever the engine has written since. */
   #isPastRound = false;
@@ -156,7 +157,8 @@ export class EngineRun {
 
   #watch(tokens: Int32Array): void {
     if (this.#onRepetition === null || this.#isRepeating || this.#isPastRound) return;
-    this.#isRepeating = tokens.some((token) => this.#repetition.add(token));
+    const detector = (this.#repetition ??= new RepetitionDetector());
+    this.#isRepeating = tokens.some((token) => detector.add(token));
     if (!this.#isRepeating) return;
     if (this.#onRepetition() === "hold") this.#generation?.pause();
     else this.#generation?.cancel();
@@ -188,7 +190,7 @@ export class EngineRun {
   }
 
   #forgetRepetition(): void {
-    this.#repetition = new RepetitionDetector();
+    this.#repetition = null;
     this.#isRepeating = false;
   }
 
