@@ -26,7 +26,11 @@ constexpr double kLeastChance = 0.05;
 
 // A time that was not measured for so many steps is measured again when a draft could pay.
 constexpr std::int64_t kStaleAfter = 500;
-// A draft model that did not pay for as long is asked for so many tokens.
+// So many steps with a draft model tell whether it pays.
+constexpr std::int32_t kTellingSteps = 4;
+constexpr double kPaceKeeps = 0.9;
+// A draft model that did not pay for as long is asked for so many tokens, and at most so many where
+// nobody knows yet how long they take.
 constexpr std::int32_t kTrial = 4;
 // What it counts for then, of a token's time: few texts are read for it.
 constexpr double kTrialSaves = 1.0 / 32.0;
@@ -116,6 +120,7 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
         std::ranges::any_of(shares, [](const Share& share) { return share.proposed > 0; });
     if (!can_ask || tokens == 0.0) return {};
     const double alone = expected(split_into_passes(batch, shape_)) / tokens;
+    if (was_slower(shares.size(), alone)) return {};
     double best = alone / kLeastGain;
     Asking asking;
     std::vector<double> chances(shares.size(), 1.0);
@@ -128,7 +133,7 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
             tokens += chances[i];
             goes_on = true;
         }
-        if (!goes_on) break;
+        if (!goes_on || (round_ms <= 0.0 && count > kTrial)) break;
         const double time = expected(split_into_passes(batch, shape_)) + count * round_ms;
         if (time / tokens >= best) continue;
         best = time / tokens;
@@ -137,6 +142,23 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
     const bool is_old = step_ - answered_ > kStaleAfter;
     if (asking.tokens == 0 && is_old) asking = {.tokens = kTrial, .saves = alone * kTrialSaves};
     return asking;
+}
+
+void DraftGate::made(std::size_t sequences, std::int64_t tokens, double milliseconds) {
+    Pace& pace = paces_[sequences];
+    if (step_ - pace.step > kStaleAfter) pace = {};
+    pace.tokens = pace.tokens * kPaceKeeps + static_cast<double>(tokens);
+    pace.milliseconds = pace.milliseconds * kPaceKeeps + milliseconds;
+    pace.steps += 1;
+    pace.step = step_;
+}
+
+bool DraftGate::was_slower(std::size_t sequences, double ms_per_token) const {
+    const auto found = paces_.find(sequences);
+    if (found == paces_.end()) return false;
+    const Pace& pace = found->second;
+    if (pace.steps < kTellingSteps || step_ - pace.step > kStaleAfter) return false;
+    return pace.milliseconds > pace.tokens * ms_per_token;
 }
 
 void DraftGate::took(std::span<const Pass> passes, double milliseconds) {

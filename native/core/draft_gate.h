@@ -65,6 +65,9 @@ class DraftGate {
     Asking ask(std::span<const Share> shares, double round_ms) const;
     // The model has answered.
     void answered() { answered_ = step_; }
+    // A step of so many sequences in which it was asked: what came of it, and how long it took with
+    // what the model took. Where steps are slower so than without, it is not asked for a while.
+    void made(std::size_t sequences, std::int64_t tokens, double milliseconds);
 
     // A step of decode rows alone took so long. Ignored when it is not above 0.
     void took(std::span<const Pass> passes, double milliseconds);
@@ -78,6 +81,14 @@ class DraftGate {
         std::int64_t step = 0;  // in which it was last measured
         std::int32_t count = 0;
     };
+    // Of the last steps in which a draft model was asked; older ones count less.
+    struct Pace {
+        double tokens = 0.0;
+        double milliseconds = 0.0;
+        std::int32_t steps = 0;
+        std::int64_t step = 0;  // the last of them
+    };
+    bool was_slower(std::size_t sequences, double ms_per_token) const;
     double expected(std::span<const Pass> passes) const;
     double expected(const Pass& pass) const;
     double shortest() const;
@@ -86,7 +97,8 @@ class DraftGate {
     CacheShape shape_;
     std::map<std::int64_t, std::map<std::int64_t, Time>> times_;  // by slots and rows of a pass
     std::int64_t step_ = 0;
-    std::int64_t answered_ = 0;  // in which step a draft model last did
+    std::map<std::size_t, Pace> paces_;  // by sequences
+    std::int64_t answered_ = 0;          // in which step a draft model last did
     DraftRecord record_;
 };
 

@@ -187,9 +187,11 @@ class Scheduler {
     std::vector<Share> shares_;
     DraftGate gate_;
     PrefillBudget prefill_budget_;
-    std::int32_t prefill_rows_ = 0;  // of the last step
-    std::vector<Pass> passes_;       // of the last step, if it had decode rows alone
-    std::vector<Guide*> guides_;     // whose masks the coming samples need
+    std::int32_t prefill_rows_ = 0;      // of the last step
+    std::vector<Pass> passes_;           // of the last step, if it had decode rows alone
+    std::size_t passes_sequences_ = 0;   // in those
+    std::int64_t generated_before_ = 0;  // tokens, before the last step
+    std::vector<Guide*> guides_;         // whose masks the coming samples need
     EventBatch out_;
     EngineStats totals_;
     bool one_yields_ = false;  // to others, in this step's admissions

@@ -22,6 +22,8 @@ void Scheduler::plan_drafts() {
     passes_.clear();
     // Of a step that failed.
     if (draft_model_ != nullptr) draft_model_->take_spent();
+    generated_before_ = totals_.generated_tokens;
+    passes_sequences_ = shares_.size();
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         sequence.proposal = {};
@@ -211,7 +213,12 @@ void Scheduler::judge_proposal(SequenceId id) {
 }
 
 void Scheduler::took(double milliseconds) {
-    if (draft_model_ != nullptr) milliseconds -= draft_model_->take_spent();
+    const double drafting = draft_model_ == nullptr ? 0.0 : draft_model_->take_spent();
+    if (drafting > 0.0 && !passes_.empty()) {
+        const std::int64_t tokens = totals_.generated_tokens - generated_before_;
+        gate_.made(passes_sequences_, tokens, milliseconds);
+    }
+    milliseconds -= drafting;
     gate_.took(passes_, milliseconds);
     passes_.clear();
     prefill_budget_.took(prefill_rows_, milliseconds);

@@ -209,7 +209,7 @@ TEST(what_the_text_does_not_say_a_draft_model_may) {
     const auto steps_with = [](bool has_draft_model) {
         const CacheShape shape = streams(4, 400, DraftModel::kMostRead);
         DraftModel draft_model(std::make_unique<FakeBackend>(shape), kVocabulary,
-                               [] { return 0.0; });
+                               [now = 0.0]() mutable { return now += 0.001; });
         World world(shape, {.parallel = 4, .step_token_budget = 100, .draft_limit = 15}, nullptr,
                     has_draft_model ? &draft_model : nullptr);
         const auto prompt = words(5, 40);
