@@ -17,7 +17,10 @@ constexpr double kWeightOfUsual = 4.0;
 // Before anything was seen, by the class of the match's length.
 constexpr std::array<double, 5> kFirstGuess = {0.4, 0.5, 0.6, 0.75, 0.9};
 constexpr double kFirstGuessWithoutMatch = 0.5;
+constexpr double kFirstGuessOfRow = 0.8;
 constexpr double kFirstGuessOfModel = 0.7;
+// So many tokens tell which of two proposals is better.
+constexpr std::size_t kCompared = 4;
 
 // Drafts must promise so much more, for what is measured is not exact.
 constexpr double kLeastGain = 1.05;
@@ -38,37 +41,71 @@ constexpr double kTrialSaves = 1.0 / 32.0;
 constexpr double kWeightOfNew = 0.1;
 constexpr double kMostLonger = 3.0;
 
+// Tokens that the text has in common before this one, once those before it were right.
+std::int32_t match_of(const Draft& draft, std::size_t token) {
+    return draft.match + static_cast<std::int32_t>(token);
+}
+
 }  // namespace
 
-std::size_t DraftRecord::kind_of(const Draft& draft) {
+std::size_t DraftRecord::kind_of(const Draft& draft, std::size_t token) {
     if (draft.by_model) return kByModel;
-    if (draft.match == 0)
-        return kLengths + std::min(static_cast<std::size_t>(draft.misses), kMisses - 1);
+    // Tokens behind those of the row are forced.
+    if (!draft.of_value.empty())
+        return token < draft.of_value.size() && draft.of_value[token] ? kOfValue : kOfRow;
+    if (draft.match == 0) {
+        const auto misses = token == 0 ? static_cast<std::size_t>(draft.misses) : 0;
+        return kLengths + std::min(misses, kMisses - 1);
+    }
     constexpr std::array<std::int32_t, kLengths - 1> kBegins = {4, 6, 10, 20};
-    return static_cast<std::size_t>(std::ranges::upper_bound(kBegins, draft.match) -
+    return static_cast<std::size_t>(std::ranges::upper_bound(kBegins, match_of(draft, token)) -
                                     kBegins.begin());
 }
 
 void DraftRecord::count(const Draft& draft, std::int32_t right, bool wrong) {
-    Counts& counts = counts_[kind_of(draft)];
-    counts.right += right;
-    counts.tried += right + (wrong ? 1 : 0);
-    if (counts.tried <= kMemory) return;
-    counts.right *= kMemory / counts.tried;
-    counts.tried = kMemory;
+    const auto tried = static_cast<std::size_t>(right + (wrong ? 1 : 0));
+    for (std::size_t token = 0; token < tried; ++token) {
+        Counts& counts = counts_[kind_of(draft, token)];
+        counts.right += token < static_cast<std::size_t>(right) ? 1.0 : 0.0;
+        counts.tried += 1.0;
+        if (counts.tried <= kMemory) continue;
+        counts.right *= kMemory / counts.tried;
+        counts.tried = kMemory;
+    }
 }
 
-double DraftRecord::chance(const Draft& draft, double usual) const {
-    const Counts& counts = counts_[kind_of(draft)];
+double DraftRecord::chance(const Draft& draft, std::size_t token, double usual) const {
+    const Counts& counts = counts_[kind_of(draft, token)];
     return (counts.right + usual * kWeightOfUsual) / (counts.tried + kWeightOfUsual);
 }
 
-double DraftGate::usual_chance(const Draft& draft) const {
-    if (draft.by_model) return record_.chance(draft, kFirstGuessOfModel);
-    if (draft.match == 0) return record_.chance(draft, kFirstGuessWithoutMatch);
-    // The longer the match the better, from 3 tokens to 20.
-    const double place = std::clamp((draft.match - 3.0) / 4.0, 0.0, 4.0);
-    return record_.chance(draft, kFirstGuess[static_cast<std::size_t>(place)]);
+double DraftGate::usual_chance(const Draft& draft, std::size_t token) const {
+    const auto guess = [&] {
+        if (draft.by_model) return kFirstGuessOfModel;
+        if (!draft.of_value.empty()) return kFirstGuessOfRow;
+        if (draft.match == 0) return kFirstGuessWithoutMatch;
+        // The longer the match the better, from 3 tokens to 20.
+        const double place = std::clamp((match_of(draft, token) - 3.0) / 4.0, 0.0, 4.0);
+        return kFirstGuess[static_cast<std::size_t>(place)];
+    };
+    return record_.chance(draft, token, guess());
+}
+
+std::vector<double> DraftGate::chances(const DraftRecord& own, const Draft& draft) const {
+    std::vector<double> chances;
+    for (std::size_t token = 0; token < draft.tokens.size(); ++token)
+        chances.push_back(own.chance(draft, token, usual_chance(draft, token)));
+    return chances;
+}
+
+double DraftGate::worth(std::span<const double> chances) {
+    double worth = 0.0;
+    double chance = 1.0;
+    for (const double next : chances.first(std::min(chances.size(), kCompared))) {
+        chance *= next;
+        worth += chance;
+    }
+    return worth;
 }
 
 std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::int32_t most) {
@@ -83,10 +120,11 @@ std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::
         const Share& share = shares[i];
         batch.push_back({share.slot, share.rows});
         tokens += share.samples ? 1.0 : 0.0;
-        double chance = share.chance;
-        for (std::int32_t k = 0; k < share.proposed && chance >= kLeastChance; ++k) {
+        double chance = 1.0;
+        for (const double next : share.chances) {
+            chance *= next;
+            if (chance < kLeastChance) break;
             rows.push_back({i, chance});
-            chance *= share.chance;
         }
     }
     std::ranges::stable_sort(rows, [](const Row& a, const Row& b) { return a.chance > b.chance; });
@@ -117,7 +155,7 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
         tokens += share.samples ? 1.0 : 0.0;
     }
     const bool can_ask =
-        std::ranges::any_of(shares, [](const Share& share) { return share.proposed > 0; });
+        std::ranges::any_of(shares, [](const Share& share) { return !share.chances.empty(); });
     if (!can_ask || tokens == 0.0) return {};
     const double alone = expected(split_into_passes(batch, shape_)) / tokens;
     if (was_slower(shares.size(), alone)) return {};
@@ -127,8 +165,10 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
     for (std::int32_t count = 1;; ++count) {
         bool goes_on = false;
         for (std::size_t i = 0; i < shares.size(); ++i) {
-            chances[i] *= shares[i].chance;
-            if (count > shares[i].proposed || chances[i] < kLeastChance) continue;
+            const auto token = static_cast<std::size_t>(count - 1);
+            if (token >= shares[i].chances.size()) continue;
+            chances[i] *= shares[i].chances[token];
+            if (chances[i] < kLeastChance) continue;
             batch[i].rows += 1;
             tokens += chances[i];
             goes_on = true;

@@ -16,15 +16,16 @@
 
 namespace fermata {
 
-// How often the next token of a proposal was right: of those by a draft model, of others by the
-// length of their match or, without one, by how often the text had just differed. Of one sequence,
-// or of all.
+// How often the next token of a proposal was right: of those by a draft model, of those of a next
+// row by what they are in it, of others by the length of their match or, without one, by how often
+// the text had just differed. Of one sequence, or of all.
 class DraftRecord {
    public:
     // `right` tokens of a proposal came true in order; `wrong`: the one behind them did not.
     void count(const Draft& draft, std::int32_t right, bool wrong);
-    // The chance of a proposal's next token; where little was seen, `usual` decides.
-    double chance(const Draft& draft, double usual) const;
+    // The chance of a proposal's token, once those before it were right; where little was seen,
+    // `usual` decides.
+    double chance(const Draft& draft, std::size_t token, double usual) const;
 
    private:
     struct Counts {
@@ -33,8 +34,10 @@ class DraftRecord {
     };
     static constexpr std::size_t kLengths = 5;
     static constexpr std::size_t kMisses = 4;
-    static constexpr std::size_t kByModel = kLengths + kMisses;
-    static std::size_t kind_of(const Draft& draft);
+    static constexpr std::size_t kOfRow = kLengths + kMisses;
+    static constexpr std::size_t kOfValue = kOfRow + 1;
+    static constexpr std::size_t kByModel = kOfValue + 1;
+    static std::size_t kind_of(const Draft& draft, std::size_t token);
 
     std::array<Counts, kByModel + 1> counts_ = {};
 };
@@ -46,10 +49,10 @@ class DraftGate {
     // What a sequence of the step has without a draft, and its proposal.
     struct Share {
         SlotId slot = kNoSlot;
-        std::int32_t rows = 0;      // 1 or more
-        bool samples = false;       // a token comes of them
-        std::int32_t proposed = 0;  // drafted tokens that could be added
-        double chance = 0.0;        // of each, once those before it were right
+        std::int32_t rows = 0;  // 1 or more
+        bool samples = false;   // a token comes of them
+        // Of each drafted token that could be added, once those before it were right.
+        std::vector<double> chances = {};
     };
     // Drafted rows for each share, slots ascending; at most `most` in all. The most tokens for the
     // time that is expected.
@@ -57,9 +60,8 @@ class DraftGate {
 
     // What a draft model is asked for, before it has computed anything.
     struct Asking {
-        std::int32_t tokens =
-            0;               // of each share that could be given `proposed`; 0: it does not pay
-        double saves = 0.0;  // milliseconds for each token that comes then, at most
+        std::int32_t tokens = 0;  // of each share that has as many chances; 0: it does not pay
+        double saves = 0.0;       // milliseconds for each token that comes then, at most
     };
     // `round_ms`: a token more of each share that is asked for, by the model; 0: not known.
     Asking ask(std::span<const Share> shares, double round_ms) const;
@@ -73,7 +75,11 @@ class DraftGate {
     void took(std::span<const Pass> passes, double milliseconds);
 
     DraftRecord& record() { return record_; }
-    double usual_chance(const Draft& draft) const;
+    // Of each token of a proposal, by what its sequence has seen and by what all have.
+    std::vector<double> chances(const DraftRecord& own, const Draft& draft) const;
+    // How many of the next tokens a proposal is expected to have right. What comes later is likely
+    // to be proposed anew.
+    static double worth(std::span<const double> chances);
 
    private:
     struct Time {
@@ -88,6 +94,7 @@ class DraftGate {
         std::int32_t steps = 0;
         std::int64_t step = 0;  // the last of them
     };
+    double usual_chance(const Draft& draft, std::size_t token) const;
     bool was_slower(std::size_t sequences, double ms_per_token) const;
     double expected(std::span<const Pass> passes) const;
     double expected(const Pass& pass) const;

@@ -8,6 +8,8 @@ namespace fermata {
 namespace {
 
 constexpr std::size_t kFewestBuckets = 256;
+// The source of a shorter match is as doubtful as one from which the text differed once.
+constexpr std::int32_t kTrustedMatch = 10;
 
 std::size_t at(std::int32_t index) {
     return static_cast<std::size_t>(index);
@@ -95,7 +97,7 @@ Draft DraftIndex::go_on(std::int32_t most) const {
 void DraftIndex::follow(const Draft& draft) {
     if (draft.source < 0) return;
     followed_ = draft.source;
-    misses_ = draft.misses;
+    misses_ = draft.match > 0 && draft.match < kTrustedMatch ? 1 : draft.misses;
 }
 
 // What came behind `source`.

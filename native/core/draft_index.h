@@ -1,9 +1,12 @@
 // Proposes what a sequence may say next: what followed, earlier in it, the tokens that it ends with
 // now. Copies from results, edits of what was read and repeated calls are found so. An edit puts
 // one token in place of another and goes on copying, so a source is followed past some such tokens.
+// Rows of a result written in another form, a call for each, have the text of the row before with
+// the values of the next one in the result.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +19,9 @@ struct Draft {
     std::int32_t match = 0;    // tokens that the text has in common before it; 0: no match
     std::int32_t misses = 0;   // without a match: times that the text differed since it last agreed
     std::int32_t source = -1;  // index of the earlier token that the last one stands for; -1: none
-    bool by_model = false;     // see DraftModel; match, misses and source say nothing then
+    // Of a next row: which tokens are of a value, or the first behind one. Else empty.
+    std::vector<bool> of_value = {};
+    bool by_model = false;  // see DraftModel; match, misses and source say nothing then
 };
 
 // About 20 bytes for each token. A token is added in constant time; a proposal looks at
@@ -37,11 +42,28 @@ class DraftIndex {
     // What comes next in the source of the draft that was followed last, as if the text had put one
     // token in place of another. Nothing after kMostMisses of them.
     Draft go_on(std::int32_t most) const;
+    // What `propose` says, with the values of the next row in place of those that it repeats;
+    // nothing if there are none.
+    Draft next_row(const Draft& proposed, std::int32_t most) const;
     // `draft` is what the next tokens will be compared with.
     void follow(const Draft& draft);
 
    private:
     static constexpr std::int32_t kMostMisses = 4;
+
+    // Tokens that stand at `start` and, copied from there, at `copy`.
+    struct Value {
+        std::int32_t start = 0;
+        std::int32_t copy = 0;
+        std::int32_t length = 0;
+    };
+    std::optional<Value> value_at(std::int32_t copy) const;
+    std::optional<Value> value_before(const Draft& proposed) const;
+    std::optional<Value> value_of(std::int32_t start, std::int32_t copy) const;
+    bool take_value(const Value& value, std::int32_t next, Draft& draft) const;
+    bool is_run(std::int32_t last, std::int32_t other) const;
+    std::int32_t earlier_run(std::int32_t last) const;
+    std::int32_t after_run(std::int32_t last) const;
 
     Draft from(std::int32_t source, std::int32_t most) const;
     std::size_t bucket(std::int32_t last) const;

@@ -121,7 +121,7 @@ class Scheduler {
     void take_answer(Sequence& sequence, Draft draft);
     std::int32_t most_drafted(const Sequence& sequence) const;
     Draft propose(Sequence& sequence, std::int32_t most);
-    double chance_of(const Sequence& sequence, const Draft& draft) const;
+    double worth_of(const Sequence& sequence, const Draft& draft) const;
     void join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
     DecodeStatus decode_beside_masks();

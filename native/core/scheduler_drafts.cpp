@@ -43,8 +43,7 @@ void Scheduler::plan_drafts() {
             .slot = share.slot,
             .rows = share.count,
             .samples = share.samples,
-            .proposed = static_cast<std::int32_t>(sequence.proposal.tokens.size()),
-            .chance = chance_of(sequence, sequence.proposal),
+            .chances = gate_.chances(sequence.drafts, sequence.proposal),
         });
     }
     const auto chosen = gate_.choose(wanted, room_for_drafts());
@@ -85,9 +84,9 @@ Draft Scheduler::propose(Sequence& sequence, std::int32_t most) {
     const auto known = static_cast<std::size_t>(sequence.memory.size());
     sequence.memory.append(std::span(sequence.tokens).subspan(known));
     Draft draft = sequence.memory.propose(most);
-    Draft other = sequence.memory.go_on(most);
-    if (draft.tokens.empty() || chance_of(sequence, other) > chance_of(sequence, draft))
-        draft = std::move(other);
+    Draft row = sequence.memory.next_row(draft, most);
+    for (Draft other : {sequence.memory.go_on(most), std::move(row)})
+        if (worth_of(sequence, other) > worth_of(sequence, draft)) draft = std::move(other);
     sequence.memory.follow(draft);
     // No row behind the end of a round is wanted.
     const auto end =
@@ -100,29 +99,29 @@ Draft Scheduler::propose(Sequence& sequence, std::int32_t most) {
 // Sequences whose own text promises less than the draft model does are given a draft of it, where
 // what it computes for that pays.
 void Scheduler::ask_draft_model() {
-    const Draft of_model{.by_model = true};
     std::vector<DraftGate::Share> shares;
     std::size_t count = 0;
     for (const Share& share : shares_) {
         const Sequence& sequence = *sequences_.at(share.id);
-        const double chance = sequence.drafts.chance(of_model, gate_.usual_chance(of_model));
-        const bool asks = share.samples && chance > chance_of(sequence, sequence.proposal);
-        shares.push_back({.slot = share.slot,
-                          .rows = share.count,
-                          .samples = share.samples,
-                          .proposed = asks ? std::max(most_drafted(sequence), 0) : 0,
-                          .chance = chance});
-        count += shares.back().proposed > 0 ? 1 : 0;
+        const auto most = static_cast<std::size_t>(std::max(most_drafted(sequence), 0));
+        const Draft of_model{.tokens = std::vector<Token>(most), .by_model = true};
+        auto chances = gate_.chances(sequence.drafts, of_model);
+        const bool asks =
+            share.samples && DraftGate::worth(chances) > worth_of(sequence, sequence.proposal);
+        if (!asks) chances.clear();
+        count += chances.empty() ? 0 : 1;
+        shares.push_back({share.slot, share.count, share.samples, std::move(chances)});
     }
     const auto asking = gate_.ask(shares, draft_model_->milliseconds_for(count));
     if (asking.tokens == 0) return;
     std::vector<Sequence*> asked;
     std::vector<DraftModel::Reader> readers;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
-        if (shares[i].proposed == 0) continue;
+        if (shares[i].chances.empty()) continue;
         Sequence& sequence = *sequences_.at(shares_[i].id);
         const DraftModel::Reader reader{sequence.slot, sequence.tokens,
-                                        std::min(asking.tokens, shares[i].proposed), sequence.salt};
+                                        std::min(asking.tokens, most_drafted(sequence)),
+                                        sequence.salt};
         const auto answer = std::min(remaining(sequence), kUsualAnswer);
         const double reading = draft_model_->milliseconds_to_read(draft_model_->unread(reader));
         if (reading > asking.saves * answer) continue;
@@ -149,13 +148,14 @@ void Scheduler::take_answer(Sequence& sequence, Draft draft) {
     }
 }
 
-double Scheduler::chance_of(const Sequence& sequence, const Draft& draft) const {
-    return draft.tokens.empty() ? 0.0 : sequence.drafts.chance(draft, gate_.usual_chance(draft));
+double Scheduler::worth_of(const Sequence& sequence, const Draft& draft) const {
+    return DraftGate::worth(gate_.chances(sequence.drafts, draft));
 }
 
 // Of what was read before as much as the grammar accepts, and what it leaves no choice about then.
 void Scheduler::join_forced(Sequence& sequence, Draft& draft, std::int32_t most) {
     draft.tokens.resize(sequence.guide->accepted(draft.tokens));
+    draft.of_value.resize(std::min(draft.of_value.size(), draft.tokens.size()));
     const bool is_given = sequence.forced_tokens && sequence.top_logprobs < 0;
     if (draft.tokens.empty() && is_given) return;
     if (draft.tokens.empty()) draft.match = DraftIndex::kLongestMatch;

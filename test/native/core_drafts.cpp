@@ -28,8 +28,12 @@ CacheShape streams() {
     return {.slot_count = 8, .cells_per_sequence = 512, .max_rows = 512, .micro_batch_rows = 512};
 }
 
+// `proposed` tokens, each as likely.
 DraftGate::Share share(SlotId slot, double chance, std::int32_t proposed = 15) {
-    return {.slot = slot, .rows = 1, .samples = true, .proposed = proposed, .chance = chance};
+    return {.slot = slot,
+            .rows = 1,
+            .samples = true,
+            .chances = std::vector<double>(static_cast<std::size_t>(proposed), chance)};
 }
 
 // Steps of one sequence: `base` milliseconds and `more` for each further row.
@@ -181,7 +185,7 @@ TEST(a_draft_model_that_does_not_pay_is_tried_again_now_and_then) {
 
 TEST(a_source_is_followed_past_what_the_text_puts_in_its_place) {
     DraftIndex edit;
-    edit.append(tokens("abcdefghij|abc"));
+    edit.append(tokens("0123456789abcdefghij|0123456789abc"));
     Draft draft = edit.propose(4);
     CHECK_EQ(text_of(draft), "defg");
     edit.follow(draft);
@@ -201,6 +205,16 @@ TEST(a_source_is_followed_past_what_the_text_puts_in_its_place) {
     CHECK(edit.go_on(1).tokens.empty());
 }
 
+TEST(the_source_of_a_short_match_is_followed_past_less) {
+    DraftIndex edit;
+    edit.append(tokens("abcdefghij|abc"));
+    edit.follow(edit.propose(4));
+    edit.append(tokens("X"));
+    CHECK_EQ(edit.go_on(1).misses, 2);
+    edit.append(tokens("???"));
+    CHECK(edit.go_on(1).tokens.empty());
+}
+
 TEST(a_text_that_shrinks_follows_nothing) {
     DraftIndex index;
     index.append(tokens("abcdefghij|abc"));
@@ -210,19 +224,99 @@ TEST(a_text_that_shrinks_follows_nothing) {
     CHECK(index.go_on(4).tokens.empty());
 }
 
+TEST(a_draft_is_cut_where_it_becomes_unlikely) {
+    DraftGate gate(streams());
+    teach(gate, 10.0, 1.0);
+    DraftGate::Share share{.slot = 0, .rows = 1, .samples = true, .chances = {0.9, 0.9, 0.1, 0.9}};
+    CHECK_EQ(gate.choose(std::span(&share, 1), 100).front(), 2);
+    share.chances[2] = 0.9;
+    CHECK_EQ(gate.choose(std::span(&share, 1), 100).front(), 4);
+}
+
+namespace {
+
+Draft next_row(const std::string& text, std::int32_t most = 16) {
+    DraftIndex index;
+    index.append(tokens(text));
+    return index.next_row(index.propose(most), most);
+}
+
+// A letter for each value of the draft, a dot for each other token.
+std::string values_of(const Draft& draft) {
+    std::string text;
+    for (std::size_t i = 0; i < draft.of_value.size(); ++i)
+        text += draft.of_value[i] ? 'v' : '.';
+    return text;
+}
+
+const std::string kRows = "[{id:anna,at:7100},{id:bert,at:8250},{id:carl,at:9399}]\n";
+
+}  // namespace
+
+TEST(a_row_goes_on_with_the_values_of_the_next_one) {
+    const Draft id = next_row(kRows + "add(anna) on 7100\nadd(");
+    CHECK_EQ(text_of(id), "bert) on 8250\nad");
+    CHECK_EQ(values_of(id), "vvvvv....vvvvv..");
+    CHECK_EQ(text_of(next_row(kRows + "add(anna) on 7100\nadd(bert) on 8250\nadd(carl) on ", 5)),
+             "9399\n");
+    // From text that is between two values.
+    CHECK_EQ(text_of(next_row(kRows + "add(anna) on 7100\nadd(bert) o", 6)), "n 8250");
+}
+
+TEST(a_value_that_was_begun_ends_as_it_does_in_the_row_before) {
+    const Draft draft = next_row(kRows + "add(anna) on 7100\nadd(bert) on 8250\nadd(car", 8);
+    CHECK_EQ(text_of(draft), "l) on 93");
+    CHECK_EQ(values_of(draft), "vv....vv");
+}
+
+TEST(a_text_without_rows_has_no_next_one) {
+    CHECK(next_row("").tokens.empty());
+    CHECK(next_row("abcdefghij|abc").tokens.empty());
+    CHECK(next_row("....abababab").tokens.empty());
+    // Behind the last row there is none.
+    CHECK(next_row("[{id:anna},{id:bert}]\nadd(anna)\nadd(bert)\nadd(").tokens.empty());
+}
+
+TEST(rows_of_any_text_stay_in_it) {
+    std::mt19937 random(7);
+    for (int round = 0; round < 300; ++round) {
+        DraftIndex index;
+        const unsigned letters = 2 + random() % 5;
+        for (int i = 0; i < 200; ++i) {
+            const Token token = static_cast<Token>(random() % letters);
+            index.append(std::span(&token, 1));
+            if (random() % 50 == 0) index.shorten(index.size() / 2);
+            const auto most = static_cast<std::int32_t>(random() % 20);
+            const Draft draft = index.next_row(index.propose(most), most);
+            CHECK(static_cast<std::int32_t>(draft.tokens.size()) <= most);
+            CHECK_EQ(draft.tokens.size(), draft.of_value.size());
+            CHECK(std::ranges::all_of(draft.tokens, [&](Token token) {
+                return token >= 0 && token < static_cast<Token>(letters);
+            }));
+        }
+    }
+}
+
 TEST(a_record_follows_what_happens) {
     DraftRecord record;
     const Draft five{.match = 5};
-    CHECK_EQ(record.chance(five, 0.5), 0.5);
+    CHECK_EQ(record.chance(five, 0, 0.5), 0.5);
     for (int i = 0; i < 40; ++i)
         record.count(five, 0, true);
-    CHECK(record.chance(five, 0.5) < 0.1);
-    CHECK_EQ(record.chance(Draft{.match = 30}, 0.5), 0.5);  // another length of match
-    CHECK_EQ(record.chance(Draft{.misses = 1}, 0.5), 0.5);
-    CHECK_EQ(record.chance(Draft{.by_model = true}, 0.5), 0.5);
-    for (int i = 0; i < 40; ++i)
-        record.count(five, 10, false);
-    CHECK(record.chance(five, 0.5) > 0.9);
+    CHECK(record.chance(five, 0, 0.5) < 0.1);
+    CHECK_EQ(record.chance(Draft{.match = 30}, 0, 0.5), 0.5);  // another length of match
+    CHECK_EQ(record.chance(Draft{.misses = 1}, 0, 0.5), 0.5);
+    CHECK_EQ(record.chance(Draft{.by_model = true}, 0, 0.5), 0.5);
+    for (int i = 0; i < 400; ++i)
+        record.count(five, 1, false);
+    CHECK(record.chance(five, 0, 0.5) > 0.9);
+    // A match grows with each token that is right: the tenth behind five counts as one of 15.
+    CHECK_EQ(record.chance(five, 10, 0.5), 0.5);
+    record.count(five, 11, false);
+    CHECK(record.chance(five, 10, 0.5) > 0.5);
+    const Draft row{.match = 5, .of_value = {false, true}};
+    record.count(row, 1, true);
+    CHECK(record.chance(row, 0, 0.5) > 0.5 && record.chance(row, 1, 0.5) < 0.5);
 }
 
 TEST_MAIN()
