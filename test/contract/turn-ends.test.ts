@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { defineTool } from "../../src/tools/tool-builder.ts";
 import { agentDirectory } from "../support/agents.ts";
 import { chunk, type FakeEndpoint, startFakeEndpoint, streamed } from "../support/fake-endpoint.ts";
+import { eventually } from "../support/eventually.ts";
 import { callText } from "../unit/chat/chat-fixtures.ts";
 import { engineWorld } from "./engine-world.ts";
 import type { Json } from "./responses-world.ts";
@@ -131,6 +132,24 @@ test("a call that is cut before its name is known is logged too", async () => {
   expect(choices[0]).toMatchObject({ finish_reason: "length", message: { content: "" } });
   expect(turns(world)).toEqual([["length", true, 1]]);
   expect(problems(world)).toContain("the response was cut inside of tool calls");
+});
+
+test("a client that leaves inside a call is no problem of the server", async () => {
+  const world = engineWorld([{ text: callText("Rome").slice(0, 56), end: "never" }]);
+  const client = new AbortController();
+  const reply = await fetch(`${await world.app.listen({ port: 0 })}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...chat, stream: true }),
+    signal: client.signal,
+  });
+  const text = reply.body!.pipeThrough(new TextDecoderStream());
+  for await (const piece of text.values({ preventCancel: true }))
+    if (piece.includes("get_weather")) break;
+  client.abort();
+  await eventually(() => expect(turns(world)).toEqual([["cancelled", true, 1]]));
+  await world.app.close();
+  expect(problems(world)).toEqual([]);
 });
 
 describe("turn ended is logged once a turn, with its reason", () => {

@@ -115,11 +115,12 @@ export class Round {
       );
     logger?.info({ ...details, has_tool_calls: count > 0 }, "turn ended");
     if (this.endsEarly) logger?.warn({ tool_calls: count }, repeatedCall.warning);
-    if (reason !== "stop" && count > 0)
-      logger?.warn(
-        { ...details, has_tool_calls: true },
-        "tool calls with a finish reason that does not announce them",
-      );
+    // Whoever cancelled it knows that it was cut.
+    if (reason !== "length" || count === 0) return;
+    logger?.warn(
+      { ...details, has_tool_calls: true },
+      "tool calls with a finish reason that does not announce them",
+    );
     if (cut.length > 0)
       logger?.error({ ...details, incomplete: cut }, "the response was cut inside of tool calls");
   }
