@@ -3,13 +3,22 @@
 import { randomUUID } from "node:crypto";
 import { FermataError } from "./errors.ts";
 
-/** @returns undefined where the text is no JSON */
+/** Levels of lists and objects: far above what a schema may have, far below what the stack holds. */
+export const maxDepth = 1000;
+
+/** @returns undefined where the text is no JSON, or has more than `maxDepth` levels */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    const value = JSON.parse(text) as unknown;
+    return text.length > 2 * maxDepth && isDeeper(value, maxDepth) ? undefined : value;
   } catch {
     return undefined;
   }
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((entry) => isDeeper(entry, levels - 1));
 }
 
 /** @param value what JSON.parse made of a text @returns where it has an infinite number, as a JSON pointer; null: nowhere */
@@ -53,15 +62,19 @@ export function isJsonObject(value: unknown): value is { [key: string]: unknown 
   return isObject && !(value instanceof NumberText);
 }
 
-const stringsAndNumbers = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/gu;
+/** No whole strings: the stack has no room for an expression that repeats over millions of characters. */
+const quotesAndNumbers = /\\.|"|-?\d[\d.eE+-]*/gu;
 
 /** As `parseJson`, with what numbers of JavaScript's would lose. @returns with `NumberText` in it, for such numbers only */
 export function parseExactJson(text: string): unknown {
   const value = parseJson(text);
   if (value === undefined || !/\d{16}|\d[.eE]|-0/u.test(text)) return value;
-  const marked = text.replaceAll(stringsAndNumbers, (part) =>
-    part.startsWith('"') || String(Number(part)) === part ? part : JSON.stringify(mark + part),
-  );
+  let isInString = false;
+  const marked = text.replaceAll(quotesAndNumbers, (part) => {
+    if (part === '"') isInString = !isInString;
+    const stays = isInString || part === '"' || String(Number(part)) === part;
+    return stays ? part : JSON.stringify(mark + part);
+  });
   return JSON.parse(marked, (_key, entry: unknown) => {
     const number = typeof entry === "string" ? markedNumber.exec(entry)?.[1] : undefined;
     return number === undefined ? entry : new NumberText(number);

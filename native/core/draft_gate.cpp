@@ -29,14 +29,15 @@ constexpr double kLeastChance = 0.05;
 
 // A time that was not measured for so many steps is measured again when a draft could pay.
 constexpr std::int64_t kStaleAfter = 500;
-// So many steps with a draft model tell whether it pays.
-constexpr std::int32_t kTellingSteps = 4;
-constexpr double kPaceKeeps = 0.9;
-// A draft model that did not pay for as long is asked for so many tokens, and at most so many where
-// nobody knows yet how long they take.
+// A draft model that did not pay for as long is asked for so many tokens.
 constexpr std::int32_t kTrial = 4;
-// What it counts for then, of a token's time: few texts are read for it.
+// What it counts for then, of a token's time: few texts are read for it. The first time it counts
+// whole, as nothing is known.
 constexpr double kTrialSaves = 1.0 / 32.0;
+// What a draft model may cost beyond what it saves, of the time of all steps; and how much of what
+// it may cost is left for later, in milliseconds.
+constexpr double kRiskedPart = 0.03;
+constexpr double kMostLeft = 5'000.0;
 // What a new measurement weighs, and how much longer than expected it counts at most.
 constexpr double kWeightOfNew = 0.1;
 constexpr double kMostLonger = 3.0;
@@ -147,19 +148,21 @@ std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::
     return chosen;
 }
 
-DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms) const {
+DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms) {
     std::vector<SlotRows> batch;
     double tokens = 0.0;
     for (const Share& share : shares) {
         batch.push_back({share.slot, share.rows});
         tokens += share.samples ? 1.0 : 0.0;
     }
+    const auto passes = split_into_passes(batch, shape_);
     const bool can_ask =
         std::ranges::any_of(shares, [](const Share& share) { return !share.chances.empty(); });
-    if (!can_ask || tokens == 0.0) return {};
-    const double alone = expected(split_into_passes(batch, shape_)) / tokens;
-    if (was_slower(shares.size(), alone)) return {};
-    double best = alone / kLeastGain;
+    const bool is_measured =
+        std::ranges::all_of(passes, [this](const Pass& pass) { return knows(pass); });
+    if (!can_ask || tokens == 0.0 || !is_measured || balance_ms_ <= 0.0) return {};
+    alone_ms_ = expected(passes) / tokens;
+    double best = alone_ms_ / kLeastGain;
     Asking asking;
     std::vector<double> chances(shares.size(), 1.0);
     for (std::int32_t count = 1;; ++count) {
@@ -173,37 +176,25 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
             tokens += chances[i];
             goes_on = true;
         }
-        if (!goes_on || (round_ms <= 0.0 && count > kTrial)) break;
+        if (!goes_on) break;
         const double time = expected(split_into_passes(batch, shape_)) + count * round_ms;
         if (time / tokens >= best) continue;
         best = time / tokens;
-        asking = {.tokens = count, .saves = alone - best};
+        asking = {.tokens = count, .saves = alone_ms_ - best};
     }
-    const bool is_old = step_ - answered_ > kStaleAfter;
-    if (asking.tokens == 0 && is_old) asking = {.tokens = kTrial, .saves = alone * kTrialSaves};
-    return asking;
+    if (asking.tokens > 0 || (answered_ && step_ - *answered_ <= kStaleAfter)) return asking;
+    return {.tokens = kTrial, .saves = alone_ms_ * (answered_ ? kTrialSaves : 1.0)};
 }
 
-void DraftGate::made(std::size_t sequences, std::int64_t tokens, double milliseconds) {
-    Pace& pace = paces_[sequences];
-    if (step_ - pace.step > kStaleAfter) pace = {};
-    pace.tokens = pace.tokens * kPaceKeeps + static_cast<double>(tokens);
-    pace.milliseconds = pace.milliseconds * kPaceKeeps + milliseconds;
-    pace.steps += 1;
-    pace.step = step_;
-}
-
-bool DraftGate::was_slower(std::size_t sequences, double ms_per_token) const {
-    const auto found = paces_.find(sequences);
-    if (found == paces_.end()) return false;
-    const Pace& pace = found->second;
-    if (pace.steps < kTellingSteps || step_ - pace.step > kStaleAfter) return false;
-    return pace.milliseconds > pace.tokens * ms_per_token;
+void DraftGate::asked(double milliseconds, std::int64_t right) {
+    const double saved = static_cast<double>(right) * alone_ms_;
+    balance_ms_ = std::min(balance_ms_ + saved - milliseconds, kMostLeft);
 }
 
 void DraftGate::took(std::span<const Pass> passes, double milliseconds) {
     if (passes.empty() || !(milliseconds > 0.0)) return;
     ++step_;
+    balance_ms_ = std::min(balance_ms_ + kRiskedPart * milliseconds, kMostLeft);
     // One number for all passes of a step: each is off by as much as the whole.
     const double factor = milliseconds / expected(passes);
     std::vector<double> each;
@@ -225,6 +216,12 @@ void DraftGate::took(std::span<const Pass> passes, double milliseconds) {
 
 bool DraftGate::is_stale(const Time& time) const {
     return step_ - time.step > kStaleAfter;
+}
+
+// So many slots with as many rows at most.
+bool DraftGate::knows(const Pass& pass) const {
+    const auto found = times_.find(pass.slots);
+    return found != times_.end() && found->second.begin()->first <= pass.rows;
 }
 
 double DraftGate::expected(std::span<const Pass> passes) const {

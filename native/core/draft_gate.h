@@ -4,9 +4,11 @@
 // nothing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -63,13 +65,17 @@ class DraftGate {
         std::int32_t tokens = 0;  // of each share that has as many chances; 0: it does not pay
         double saves = 0.0;       // milliseconds for each token that comes then, at most
     };
-    // `round_ms`: a token more of each share that is asked for, by the model; 0: not known.
-    Asking ask(std::span<const Share> shares, double round_ms) const;
+    // `round_ms`: a token more of each share that is asked for, by the model. None where it has
+    // cost more than it may, or where a step of such shares was never measured.
+    Asking ask(std::span<const Share> shares, double round_ms);
     // The model has answered.
     void answered() { answered_ = step_; }
-    // A step of so many sequences in which it was asked: what came of it, and how long it took with
-    // what the model took. Where steps are slower so than without, it is not asked for a while.
-    void made(std::size_t sequences, std::int64_t tokens, double milliseconds);
+    // What it did in the step of the last ask() took so long, and so many of its tokens came true.
+    void asked(double milliseconds, std::int64_t right);
+    // What a step takes longer for rows of drafts.
+    double more_for(std::span<const Pass> with, std::span<const Pass> without) const {
+        return std::max(expected(with) - expected(without), 0.0);
+    }
 
     // A step of decode rows alone took so long. Ignored when it is not above 0.
     void took(std::span<const Pass> passes, double milliseconds);
@@ -87,15 +93,8 @@ class DraftGate {
         std::int64_t step = 0;  // in which it was last measured
         std::int32_t count = 0;
     };
-    // Of the last steps in which a draft model was asked; older ones count less.
-    struct Pace {
-        double tokens = 0.0;
-        double milliseconds = 0.0;
-        std::int32_t steps = 0;
-        std::int64_t step = 0;  // the last of them
-    };
     double usual_chance(const Draft& draft, std::size_t token) const;
-    bool was_slower(std::size_t sequences, double ms_per_token) const;
+    bool knows(const Pass& pass) const;
     double expected(std::span<const Pass> passes) const;
     double expected(const Pass& pass) const;
     double shortest() const;
@@ -104,8 +103,9 @@ class DraftGate {
     CacheShape shape_;
     std::map<std::int64_t, std::map<std::int64_t, Time>> times_;  // by slots and rows of a pass
     std::int64_t step_ = 0;
-    std::map<std::size_t, Pace> paces_;  // by sequences
-    std::int64_t answered_ = 0;          // in which step a draft model last did
+    std::optional<std::int64_t> answered_;  // in which step a draft model last did
+    double alone_ms_ = 0.0;      // for each token without a draft model, as of the last ask()
+    double balance_ms_ = 500.0;  // what a draft model may cost until it saves something
     DraftRecord record_;
 };
 

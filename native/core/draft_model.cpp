@@ -32,8 +32,33 @@ void DraftModel::Average::add(double seen) {
     value += std::max(kWeightOfNew, 1.0 / count) * (seen - value);
 }
 
-double DraftModel::milliseconds_to_read(std::int32_t rows) const {
-    return read_row_.value * rows;
+// Of each number the second decode is measured: the first one makes its graph.
+void DraftModel::measure() {
+    const double began = clock_();
+    const auto decode_rows = [this](std::int32_t slots, std::int32_t rows) {
+        batch_.clear();
+        for (SlotId slot = 0; slot < slots; ++slot) {
+            const auto length = static_cast<std::int32_t>(text(slot).tokens.size());
+            for (std::int32_t i = 0; i < rows; ++i)
+                batch_.push_back({0, length + i, slot, i + 1 == rows});
+        }
+        const double started = clock_();
+        if (decode()) backend_->logits(batch_.size() - 1);
+        for (SlotId slot = 0; slot < slots; ++slot)
+            forget(slot);
+        return clock_() - started;
+    };
+    for (std::int32_t slots = 1; slots <= shape_.slot_count; slots *= 2) {
+        decode_rows(slots, 1);
+        rounds_[static_cast<std::size_t>(slots)].add(decode_rows(slots, 1));
+    }
+    const auto rows = static_cast<std::int32_t>(kTellingRows);
+    if (rows <= shape_.cells_per_sequence) {
+        decode_rows(1, rows);
+        read_row_.add(decode_rows(1, rows) / rows);
+    }
+    rows_ = 0;
+    spent_ += clock_() - began;
 }
 
 // As the next larger number, else the next smaller one.
@@ -64,10 +89,6 @@ DraftModel::Source DraftModel::source_of(const Reader& reader) const {
         if (length >= best.length + kWorthCopying) best = {slot, length};
     }
     return best;
-}
-
-std::int32_t DraftModel::unread(const Reader& reader) const {
-    return static_cast<std::int32_t>(reader.tokens.size()) - source_of(reader).length;
 }
 
 std::vector<DraftModel::Answer> DraftModel::propose(std::span<const Reader> readers) {
@@ -115,72 +136,71 @@ std::vector<DraftModel::Open> DraftModel::extend(std::span<const Reader> readers
     return going;
 }
 
-// The slot has what it can have of the text without reading. false: it has nothing.
-bool DraftModel::bring_to_common(const Reader& reader) {
-    const auto [from, length] = source_of(reader);
-    auto& [tokens, salt] = text(reader.slot);
-    if (from == reader.slot) {
-        if (length < static_cast<std::int32_t>(tokens.size()) && !backend_->truncate(from, length))
-            return false;
-        tokens.resize(static_cast<std::size_t>(length));
-    } else {
-        if (!tokens.empty() && !backend_->truncate(reader.slot, 0)) return false;
-        tokens.clear();
-        if (backend_->copy_prefix(from, reader.slot, length))
-            tokens.assign(reader.tokens.begin(), reader.tokens.begin() + length);
-    }
-    salt = reader.salt;
-    return true;
+// `length`: of what it has of the text.
+bool DraftModel::is_worth_reading(const Reader& reader, std::int32_t length) const {
+    const auto size = static_cast<std::int32_t>(reader.tokens.size());
+    if (size > shape_.cells_per_sequence || read_row_.value * (size - length) > reader.worth)
+        return false;
+    const auto is_known = [this](Token token) {
+        return static_cast<std::size_t>(token) < vocabulary_size_;
+    };
+    return std::ranges::all_of(reader.tokens.subspan(static_cast<std::size_t>(length)), is_known);
 }
 
-// How many rows each reads now: those with the fewest first, who are as good as done.
-std::vector<std::int32_t> DraftModel::share_rows(std::span<const Reader> readers) const {
-    std::vector<std::int32_t> rows(readers.size(), 0);
-    std::vector<std::size_t> order(readers.size());
-    std::iota(order.begin(), order.end(), 0);
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-        if (static_cast<std::int32_t>(readers[i].tokens.size()) > shape_.cells_per_sequence)
-            continue;
-        rows[i] = unread(readers[i]);
-        const auto next = readers[i].tokens.last(static_cast<std::size_t>(rows[i]));
-        const auto is_known = [this](Token token) {
-            return static_cast<std::size_t>(token) < vocabulary_size_;
-        };
-        if (!std::ranges::all_of(next, is_known)) rows[i] = 0;
+// The slot has what it can have of the text without reading. Returns how many rows are left to
+// read; 0: it is not to be read.
+std::int32_t DraftModel::bring_to_common(const Reader& reader) {
+    const auto [from, length] = source_of(reader);
+    if (!is_worth_reading(reader, length)) return 0;
+    auto& [tokens, salt] = text(reader.slot);
+    const std::int32_t stays = from == reader.slot ? length : 0;
+    if (stays < static_cast<std::int32_t>(tokens.size())) {
+        if (!backend_->truncate(reader.slot, stays)) {
+            forget(reader.slot);
+            return 0;
+        }
+        tokens.resize(static_cast<std::size_t>(stays));
     }
+    if (from != reader.slot && backend_->copy_prefix(from, reader.slot, length))
+        tokens.assign(reader.tokens.begin(), reader.tokens.begin() + length);
+    salt = reader.salt;
+    return static_cast<std::int32_t>(reader.tokens.size() - tokens.size());
+}
+
+// How many of the rows that are left each reads now: those with the fewest first, who are as good
+// as done.
+void DraftModel::share_rows(std::span<std::int32_t> rows) const {
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, [&rows](std::size_t i) { return rows[i]; });
     // Two for each: what came of its own model, and the row behind.
-    const auto few =
-        static_cast<std::int32_t>(std::min<std::size_t>(2 * readers.size(), kMostRead));
+    const auto few = static_cast<std::int32_t>(std::min<std::size_t>(2 * rows.size(), kMostRead));
     double left = read_row_.value <= 0.0 ? kMostRead : kReadFor / read_row_.value;
     left = std::clamp<double>(left, std::max(few, kLeastRead), kMostRead);
     for (const std::size_t i : order) {
         rows[i] = std::min(rows[i], static_cast<std::int32_t>(left));
         left -= rows[i];
     }
-    return rows;
 }
 
 // Returns those whose texts are read to the end.
 std::vector<DraftModel::Open> DraftModel::read(std::span<const Reader> readers) {
     std::vector<Open> open;
-    const auto rows = share_rows(readers);
+    std::vector<std::int32_t> rows;
+    for (const Reader& reader : readers)
+        rows.push_back(bring_to_common(reader));
+    share_rows(rows);
     batch_.clear();
     for (std::size_t i = 0; i < readers.size(); ++i) {
         const Reader& reader = readers[i];
-        if (rows[i] == 0) continue;
-        if (!bring_to_common(reader)) {
-            forget(reader.slot);
-            continue;
-        }
         const auto size = static_cast<std::int32_t>(reader.tokens.size());
         const auto length = static_cast<std::int32_t>(text(reader.slot).tokens.size());
-        const std::int32_t end = std::min(size, length + rows[i]);
+        const std::int32_t end = length + rows[i];
         for (std::int32_t at = length; at < end; ++at) {
             batch_.push_back(
                 {reader.tokens[static_cast<std::size_t>(at)], at, reader.slot, at + 1 == size});
         }
-        if (end == size) open.push_back({i, batch_.size() - 1});
+        if (rows[i] > 0 && end == size) open.push_back({i, batch_.size() - 1});
     }
     if (batch_.empty() || !decode()) return {};
     return open;

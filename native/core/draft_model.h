@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -40,6 +41,8 @@ class DraftModel {
         std::span<const Token> tokens;  // at least one
         std::int32_t most = 0;          // tokens of its draft, at least one
         Salt salt = 0;                  // texts are copied from slots of the same alone
+        // Milliseconds that reading its text may take: where it takes longer it is not read.
+        double worth = std::numeric_limits<double>::infinity();
     };
 
     struct Answer {
@@ -50,13 +53,13 @@ class DraftModel {
     // is too long or has tokens of its model alone never has.
     std::vector<Answer> propose(std::span<const Reader> readers);
 
-    // Tokens that it would read.
-    std::int32_t unread(const Reader& reader) const;
-    // How long it takes to read so many; 0: not known.
-    double milliseconds_to_read(std::int32_t rows) const;
-    // How long a token more of each takes, of so many sequences; 0: not known of any number.
+    // Learns what reading and a token more take, before there is a text: whole texts would be read
+    // to learn that they do not pay. Once, at the beginning.
+    void measure();
+    bool is_measured() const { return !rounds_.empty(); }
+    // How long a token more of each takes, of so many sequences; 0: nothing is measured.
     double milliseconds_for(std::size_t sequences) const;
-    // How long propose() took since the last call of this.
+    // How long propose() and measure() took since the last call of this.
     double take_spent();
     // In all.
     std::int64_t rows() const { return rows_; }
@@ -85,8 +88,9 @@ class DraftModel {
     Text& text(SlotId slot) { return texts_[static_cast<std::size_t>(slot)]; }
     std::int32_t shared(SlotId slot, const Reader& reader) const;
     Source source_of(const Reader& reader) const;
-    bool bring_to_common(const Reader& reader);
-    std::vector<std::int32_t> share_rows(std::span<const Reader> readers) const;
+    bool is_worth_reading(const Reader& reader, std::int32_t length) const;
+    std::int32_t bring_to_common(const Reader& reader);
+    void share_rows(std::span<std::int32_t> rows) const;
     std::vector<Open> read(std::span<const Reader> readers);
     std::vector<Open> extend(std::span<const Reader> readers, std::span<const Open> open,
                              std::vector<Answer>& answers);

@@ -70,7 +70,8 @@ class Scheduler {
 
     // One decode call at most. false: there was nothing to do.
     bool step(Milliseconds now);
-    // How long the last step took. Without it drafts are decoded wherever there are any.
+    // How long the last step took. Without it drafts are decoded wherever there are any, and no
+    // draft model is asked.
     void took(double milliseconds);
 
     // Call before the last fail_all: writes retained and held sequences to files, as far as time
@@ -187,11 +188,11 @@ class Scheduler {
     std::vector<Share> shares_;
     DraftGate gate_;
     PrefillBudget prefill_budget_;
-    std::int32_t prefill_rows_ = 0;      // of the last step
-    std::vector<Pass> passes_;           // of the last step, if it had decode rows alone
-    std::size_t passes_sequences_ = 0;   // in those
-    std::int64_t generated_before_ = 0;  // tokens, before the last step
-    std::vector<Guide*> guides_;         // whose masks the coming samples need
+    std::int32_t prefill_rows_ = 0;           // of the last step
+    std::vector<Pass> passes_;                // of the last step, if it had decode rows alone
+    std::vector<Pass> passes_without_model_;  // of these, without rows that the draft model said
+    std::int64_t right_by_model_ = 0;         // of those rows, in the last step
+    std::vector<Guide*> guides_;              // whose masks the coming samples need
     EventBatch out_;
     EngineStats totals_;
     bool one_yields_ = false;  // to others, in this step's admissions

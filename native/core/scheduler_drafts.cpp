@@ -20,16 +20,18 @@ constexpr std::int32_t kUsualAnswer = 256;
 // Steps that prefill have no drafts: what a row costs beside a prompt is not known.
 void Scheduler::plan_drafts() {
     passes_.clear();
+    right_by_model_ = 0;
     // Of a step that failed.
     if (draft_model_ != nullptr) draft_model_->take_spent();
-    generated_before_ = totals_.generated_tokens;
-    passes_sequences_ = shares_.size();
+    bool decodes_alone = true;
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         sequence.proposal = {};
-        if (sequence.prefilling() || sequence.state == SequenceState::kHeld) return;
+        const bool held = sequence.state == SequenceState::kHeld;
+        decodes_alone = decodes_alone && !held && !sequence.prefilling();
     }
-    if (config_.draft_limit == 0 || shares_.empty()) return;
+    if (config_.draft_limit == 0 || shares_.empty() || !decodes_alone) return;
+    if (draft_model_ != nullptr && !draft_model_->is_measured()) return draft_model_->measure();
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         const std::int32_t most = share.samples ? most_drafted(sequence) : 0;
@@ -47,12 +49,16 @@ void Scheduler::plan_drafts() {
         });
     }
     const auto chosen = gate_.choose(wanted, room_for_drafts());
-    std::vector<SlotRows> batch;
+    std::vector<SlotRows> batch, without_model;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
-        shares_[i].drafted = chosen[i];
-        batch.push_back({shares_[i].slot, shares_[i].count + chosen[i]});
+        Share& share = shares_[i];
+        share.drafted = chosen[i];
+        const bool by_model = sequences_.at(share.id)->proposal.by_model;
+        batch.push_back({share.slot, share.count + chosen[i]});
+        without_model.push_back({share.slot, share.count + (by_model ? 0 : chosen[i])});
     }
     passes_ = split_into_passes(std::move(batch), shape_);
+    passes_without_model_ = split_into_passes(std::move(without_model), shape_);
 }
 
 // Rows that a step has left, and cells that nobody else has.
@@ -119,14 +125,14 @@ void Scheduler::ask_draft_model() {
     for (std::size_t i = 0; i < shares_.size(); ++i) {
         if (shares[i].chances.empty()) continue;
         Sequence& sequence = *sequences_.at(shares_[i].id);
-        const DraftModel::Reader reader{sequence.slot, sequence.tokens,
-                                        std::min(asking.tokens, most_drafted(sequence)),
-                                        sequence.salt};
-        const auto answer = std::min(remaining(sequence), kUsualAnswer);
-        const double reading = draft_model_->milliseconds_to_read(draft_model_->unread(reader));
-        if (reading > asking.saves * answer) continue;
         asked.push_back(&sequence);
-        readers.push_back(reader);
+        readers.push_back({
+            .slot = sequence.slot,
+            .tokens = sequence.tokens,
+            .most = std::min(asking.tokens, most_drafted(sequence)),
+            .salt = sequence.salt,
+            .worth = asking.saves * std::min(remaining(sequence), kUsualAnswer),
+        });
     }
     auto answers = draft_model_->propose(readers);
     for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -183,6 +189,7 @@ std::int32_t Scheduler::confirm_drafted(SequenceId id) {
         sequence->resident_ever = std::max(sequence->resident_ever, sequence->resident);
         sequence->drafted.erase(sequence->drafted.begin(), sequence->drafted.begin() + count);
         totals_.accepted_rows += count;
+        if (sequence->proposal.by_model) right_by_model_ += count;
     }
     if (count > 0 && sequence->rows_left() == 0) return count;
     cut_drafted(*sequence);
@@ -214,12 +221,10 @@ void Scheduler::judge_proposal(SequenceId id) {
 
 void Scheduler::took(double milliseconds) {
     const double drafting = draft_model_ == nullptr ? 0.0 : draft_model_->take_spent();
-    if (drafting > 0.0 && !passes_.empty()) {
-        const std::int64_t tokens = totals_.generated_tokens - generated_before_;
-        gate_.made(passes_sequences_, tokens, milliseconds);
-    }
     milliseconds -= drafting;
     gate_.took(passes_, milliseconds);
+    if (drafting > 0.0 && !passes_.empty())
+        gate_.asked(drafting + gate_.more_for(passes_, passes_without_model_), right_by_model_);
     passes_.clear();
     prefill_budget_.took(prefill_rows_, milliseconds);
 }

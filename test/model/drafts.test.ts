@@ -6,6 +6,8 @@ import { loadTestEngine, scripted } from "../support/engine.ts";
 import { greedy } from "../support/sampling.ts";
 
 const listing = Array.from({ length: 12 }, (_, i) => `const value${i} = read("file-${i}.txt");`);
+/** It differs soon behind what the first draft is made from: that one is decoded on every machine, others where they pay. */
+const edited = ['const value0 = load("file-0.txt");', ...listing.slice(1)];
 const question = `<|im_start|>user\nRepeat:\n${listing.join("\n")}<|im_end|>\n<|im_start|>assistant\n`;
 
 interface Said {
@@ -35,7 +37,7 @@ async function both(request: (engine: Engine) => Promise<Partial<GenerateRequest
 
 it("takes fewer steps for an answer that copies its prompt, and rejected rows leave the cache", async () => {
   const said = await both(async (engine) => ({
-    sampling: scripted(await engine.tokenize(listing.join("\n"))),
+    sampling: scripted(await engine.tokenize(edited.join("\n"))),
   }));
   expect(said.with.tokens).toEqual(said.without.tokens);
   expect(said.without.stats.draftedRows).toBe(0);

@@ -21,9 +21,13 @@ class Drafting {
 
     std::vector<Token> propose(SlotId slot, const std::vector<Token>& text, std::int32_t most,
                                Salt salt = 0) {
-        const DraftModel::Reader reader{slot, text, most, salt};
+        return propose(DraftModel::Reader{slot, text, most, salt});
+    }
+    std::vector<Token> propose(const DraftModel::Reader& reader) {
+        const auto before = model->rows();
         const auto answer = model->propose(std::span(&reader, 1)).front();
         has_read = answer.has_read;
+        rows = model->rows() - before;
         return answer.tokens;
     }
     // What its backend goes on with, one token after the other.
@@ -36,6 +40,7 @@ class Drafting {
 
     double now = 0.0, pace = 1.0;
     bool has_read = false;
+    std::int64_t rows = 0;  // of the last call
     FakeBackend* backend = nullptr;
     std::unique_ptr<DraftModel> model;
 };
@@ -60,7 +65,6 @@ TEST(only_what_is_new_is_read) {
     CHECK_EQ(drafting.model->rows(), 50 + 3);
     text = joined(text, draft);
     text.push_back('x');
-    CHECK_EQ(drafting.model->unread({0, text, 1}), 2);
     CHECK(drafting.propose(0, text, 1) == drafting.reference(text, 1));
     CHECK_EQ(drafting.model->rows(), 53 + 2);
     // It came otherwise: the rejected rows leave.
@@ -117,11 +121,12 @@ TEST(nothing_is_copied_from_a_text_of_another_salt) {
     Drafting drafting;
     const auto text = words(1, 200);
     drafting.propose(0, text, 1, 7);
-    CHECK_EQ(drafting.model->unread({1, text, 1, 7}), 1);
-    CHECK_EQ(drafting.model->unread({1, text, 1, 8}), 200);
-    CHECK_EQ(drafting.model->unread({0, text, 1, 8}), 200);
-    CHECK(drafting.propose(0, text, 2, 8) == drafting.reference(text, 2));
-    CHECK_EQ(drafting.model->rows(), 200 + 200 + 1);
+    drafting.propose(1, text, 1, 7);
+    CHECK_EQ(drafting.rows, 1);
+    CHECK(drafting.propose(0, text, 1, 8) == drafting.reference(text, 1));
+    CHECK_EQ(drafting.rows, 200);
+    drafting.propose(2, text, 1, 9);
+    CHECK_EQ(drafting.rows, 200);
 }
 
 TEST(a_token_that_it_does_not_know_keeps_one_text_from_it_and_no_other) {
@@ -156,7 +161,8 @@ TEST(a_decode_that_fails_costs_the_draft_and_no_more) {
     CHECK(drafting.propose(0, text, 3) == drafting.reference(text, 3));
     // Another text fails: this one stays.
     CHECK(drafting.propose(1, words(2, 50), 1).empty());
-    CHECK_EQ(drafting.model->unread({0, text, 1}), 1);
+    drafting.propose(0, text, 1);
+    CHECK_EQ(drafting.rows, 1);
     drafting.backend->break_logits(true);
     CHECK(drafting.propose(0, text, 3).empty());
     CHECK(drafting.has_read);
@@ -172,18 +178,37 @@ TEST(an_end_and_what_the_other_vocabulary_has_not_are_no_drafts) {
     }
 }
 
+TEST(times_are_measured_before_there_is_a_text) {
+    Drafting drafting;
+    CHECK(!drafting.model->is_measured());
+    drafting.model->measure();
+    CHECK(drafting.model->is_measured());
+    // The clock goes on once in each.
+    CHECK_EQ(drafting.model->milliseconds_for(1), 1.0);
+    CHECK(drafting.model->take_spent() > 1.0);
+    CHECK_EQ(drafting.model->take_spent(), 0.0);
+    CHECK_EQ(drafting.model->rows(), 0);
+    CHECK_EQ(drafting.backend->cells_in_use(), 0);
+    // A millisecond for 32 rows.
+    const auto text = words(1, 100);
+    CHECK(drafting.propose({.slot = 0, .tokens = text, .most = 2, .worth = 3.1}).empty());
+    CHECK(!drafting.has_read);
+    CHECK_EQ(drafting.rows, 0);
+    CHECK_EQ(drafting.propose({.slot = 0, .tokens = text, .most = 2, .worth = 3.2}).size(), 2u);
+}
+
 TEST(times_are_learned) {
     Drafting drafting;
-    CHECK_EQ(drafting.model->milliseconds_to_read(10), 0.0);
-    CHECK_EQ(drafting.model->milliseconds_for(1), 0.0);
     drafting.propose(0, words(1, 100), 3);
-    // The clock is read at the beginning, behind each token, and at the end.
-    CHECK_EQ(drafting.model->milliseconds_to_read(100), 1.0);
     CHECK_EQ(drafting.model->milliseconds_for(1), 1.0);
     // Of another number: as of the nearest.
     CHECK_EQ(drafting.model->milliseconds_for(2), 1.0);
+    // The clock is read at the beginning, behind each token, and at the end.
     CHECK_EQ(drafting.model->take_spent(), 4.0);
-    CHECK_EQ(drafting.model->take_spent(), 0.0);
+    // A millisecond for 100 rows.
+    const auto text = words(2, 100);
+    CHECK(drafting.propose({.slot = 1, .tokens = text, .most = 1, .worth = 0.99}).empty());
+    CHECK_EQ(drafting.propose({.slot = 1, .tokens = text, .most = 1, .worth = 1.01}).size(), 1u);
 }
 
 TEST_MAIN()

@@ -1,6 +1,6 @@
 // Drafts where they are for: a file that was read is written again with one change. The answer is the one without
 // drafts, whatever else has a say in its tokens.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerateRequest, TokenLogprobs } from "../../src/engine/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
@@ -57,17 +57,21 @@ describe.skipIf(modelPath === undefined)("an edit of a file that was read", () =
   let drafting: Engine;
   let plain: Engine;
 
+  const options = { modelPath: modelPath!, threads: 2, parallel: 1 };
+  const close = async (engine: Engine): Promise<void> => {
+    expect(await engine.checkIntegrity()).toBe("");
+    await engine.close();
+  };
+
   beforeAll(async () => {
-    const options = { modelPath: modelPath!, threads: 2, parallel: 1 };
-    drafting = await loadTestEngine({ ...options, drafts: true });
     plain = await loadTestEngine(options);
   });
-  afterAll(async () => {
-    for (const engine of [drafting, plain]) {
-      expect(await engine.checkIntegrity()).toBe("");
-      await engine.close();
-    }
+  afterAll(() => close(plain));
+  // Its first draft is decoded on every machine, and others where they pay.
+  beforeEach(async () => {
+    drafting = await loadTestEngine({ ...options, drafts: true });
   });
+  afterEach(() => close(drafting));
 
   it.each<[string, Partial<GenerateRequest>, boolean?]>([
     ["greedy", { sampling: greedy }],
@@ -80,9 +84,8 @@ describe.skipIf(modelPath === undefined)("an edit of a file that was read", () =
   ])("%s", async (_name, request, isGuided = false) => {
     const answer = async (engine: Engine) =>
       run(engine, isGuided ? { ...request, grammar: await engine.compileGrammar(json) } : request);
-    const before = drafting.stats().acceptedRows;
     const said = await answer(drafting);
-    const accepted = drafting.stats().acceptedRows - before;
+    const accepted = drafting.stats().acceptedRows;
     const expected = await answer(plain);
     expect(said.text).toBe(expected.text);
     expect(said.tokens).toEqual(expected.tokens);

@@ -9,12 +9,10 @@ import { createHash } from "node:crypto";
 import { type Readable, Transform } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
-import { markNumber, unmark } from "../../json.ts";
+import { markNumber, maxDepth, unmark } from "../../json.ts";
 
 /** Of one body, in bytes, where nothing else is said: four megabytes of text are a million tokens. */
 export const defaultBodyBytes = 4 * 2 ** 20;
-/** Far above what a schema may have, far below what the stack holds. */
-const maxDepth = 1000;
 /**
  * A body may have a list item for each so many bytes of its limit: text takes next to nothing to parse, 200,000 items 20 to 100 ms.
  * A key counts as two: those of a large object take longest.

@@ -40,6 +40,14 @@ describe("untrusted text", () => {
     expect(spelled).toBe(`⟪<|im_start|>⟫user\n${hostile}⟪<|im_end|>⟫\n⟪<|im_start|>⟫assistant\n`);
   });
 
+  it("may be nested deeper than the stack is: such arguments stay text", () => {
+    const args = `{"a":${"[".repeat(20_000)}1.0${"]".repeat(20_000)}}`;
+    const call = { id: "1", name: "f", arguments: args };
+    expect(spell([{ role: "assistant", content: "", toolCalls: [call] }])).toContain(
+      JSON.stringify(args),
+    );
+  });
+
   it.each<[string, ChatMessage[]]>([
     ["system", [{ role: "system", content: hostile }]],
     ["assistant", [{ role: "assistant", content: hostile }]],
