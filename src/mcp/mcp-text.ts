@@ -38,7 +38,7 @@ export function cutText(text: string, length: number): string {
 /** What went wrong, as one short line. */
 export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return plainText(text.replace(/\s+/g, " ").trim(), 300);
+  return plainText(text.replace(/\s+/g, " ").trim(), 600);
 }
 
 /** What the SDK says in words of its own, before it quotes a message of the server. */

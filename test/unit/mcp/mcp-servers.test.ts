@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, test } from "vitest";
 import { parseMcpConfig } from "../../../src/mcp/mcp-config.ts";
+import { StdioTransport } from "../../../src/mcp/mcp-stdio-transport.ts";
 import {
   closeHosts,
   find,
@@ -47,6 +48,13 @@ describe("several servers", () => {
     expect(lines).toContainEqual(expect.objectContaining({ level: "warn", server: "mute" }));
   });
 
+  test("one that ends at its start: its error is told, not the stack behind it", async () => {
+    const host = await start([server("broken", "--broken")]);
+    expect(host.servers()[0]!.error).toMatch(
+      /it exited with code 1, its last words: .*Cannot find package 'no-such-module-anywhere'/,
+    );
+  });
+
   test.each(["--silent", "--slow-list"])("one's own time to start (%s)", async (habit) => {
     const json = { command: process.execPath, args: [fixture, habit], startTimeoutSeconds: 0.5 };
     const servers = parseMcpConfig({ mcpServers: { lazy: json, ok: echo } }, "mcp.json");
@@ -79,4 +87,24 @@ test("close during a start that never ends", async () => {
   await hosts[0]!.close();
   await starting;
   expect(hosts[0]!.tools()).toEqual([]);
+});
+
+test("what is sent to one that is about to end fails with how it ended", async () => {
+  const script = `require("node:fs").closeSync(1);
+    process.stdin.on("end", () => { console.error("no database"); process.exit(4); }).resume();`;
+  const transport = new StdioTransport({
+    command: process.execPath,
+    args: ["-e", script],
+    env: {},
+    maxMessageBytes: 1024 ** 2,
+    onStandardError: () => {},
+  });
+  await transport.start();
+  const sending = async (): Promise<never> => {
+    for (;;) {
+      await transport.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+      await new Promise(setImmediate);
+    }
+  };
+  await expect(sending()).rejects.toThrow("it exited with code 4, its last words: no database");
 });
