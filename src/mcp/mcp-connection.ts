@@ -67,6 +67,7 @@ export class McpConnection {
   #session: McpSession | null = null;
   #readySince = 0;
   #tools: McpToolInfo[] = [];
+  #instructions: string | undefined;
   readonly #pins = new ToolPins();
   #unused = "";
   #timer: NodeJS.Timeout | undefined;
@@ -110,6 +111,11 @@ export class McpConnection {
   /** The tools that the operator offers, sorted by name. */
   get tools(): readonly McpToolInfo[] {
     return this.#tools;
+  }
+
+  /** For the model, as the server said at its last start. Undefined: it says nothing, or is not to be read. */
+  get instructions(): string | undefined {
+    return this.#instructions;
   }
 
   /** The server has changed the tool, and `acceptChange` was not called since. */
@@ -225,6 +231,7 @@ export class McpConnection {
       this.#state = "ready";
       this.#error = null;
       this.#readySince = performance.now();
+      this.#takeInstructions(session);
       this.#takeList(list);
     } catch (cause) {
       await session?.close();
@@ -319,6 +326,12 @@ export class McpConnection {
       log.warn({ server: this.id, unused }, "MCP configuration names tools that the server lacks");
     this.#unused = unused;
     this.#setTools(tools.filter(({ name }) => isOffered(rules, name)));
+  }
+
+  #takeInstructions({ instructions }: McpSession): void {
+    if (this.#config.instructions === false || instructions === (this.#instructions ?? "")) return;
+    this.#instructions = instructions === "" ? undefined : instructions;
+    this.#options.onToolsChanged?.();
   }
 
   #setTools(tools: McpToolInfo[]): void {

@@ -23,6 +23,7 @@ export class McpTool implements Tool {
   readonly definition: ToolDefinition;
   readonly server: string;
   readonly originalName: string;
+  readonly serverInstructions: string | undefined;
   readonly readOnly: boolean;
   readonly approval: ApprovalPolicy | undefined;
   readonly hasChanged: boolean;
@@ -46,6 +47,7 @@ export class McpTool implements Tool {
     };
     this.server = connection.id;
     this.originalName = info.name;
+    this.serverInstructions = connection.instructions;
     this.hasChanged = connection.hasChanged(info);
     const annotations = this.hasChanged ? untrusted : info.annotations;
     this.readOnly = isReadOnly(rules, info.name, annotations);
