@@ -8,6 +8,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 import { FermataError } from "../errors.ts";
+import { exactJson } from "../json.ts";
 import { ProcessGuard } from "../process-guard.ts";
 import {
   BoundedLines,
@@ -147,7 +148,7 @@ export class StdioTransport implements Transport {
       throw new FermataError("mcp_start_failed", problem);
     }
     this.#note(message);
-    input.write(`${JSON.stringify(message)}\n`);
+    input.write(`${exactJson(message)}\n`);
   }
 
   async close(): Promise<void> {

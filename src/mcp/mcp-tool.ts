@@ -2,6 +2,7 @@
 
 import type { ToolDefinition } from "../chat/types.ts";
 import type { ApprovalPolicy, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
+import { asWritten } from "../json.ts";
 import { mcpResultToText, readPathsOf } from "./mcp-content.ts";
 import { type McpConnection, isTimeout } from "./mcp-connection.ts";
 import { approvalOf, isReadOnly, noRules, untrusted } from "./mcp-rules.ts";
@@ -73,7 +74,8 @@ export class McpTool implements Tool {
     const timeoutMs = this.timeoutMs === undefined ? this.#limits.timeoutMs : this.timeoutMs + 1000;
     try {
       const values = args as Record<string, unknown>;
-      const result = await this.#connection.callTool(this.#info, values, {
+      const exact = asWritten(values) as Record<string, unknown>;
+      const result = await this.#connection.callTool(this.#info, exact, {
         signal,
         owner,
         ask,
