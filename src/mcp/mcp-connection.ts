@@ -14,7 +14,7 @@ import type { McpCredentials } from "./mcp-credentials.ts";
 import { needsLogin } from "./mcp-oauth.ts";
 import { RestartPolicy } from "./mcp-restart.ts";
 import { type McpCallOptions, McpSession } from "./mcp-session.ts";
-import { describeError, plainText } from "./mcp-text.ts";
+import { describeError, plainText, startErrorLength } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 import { ToolPins } from "./mcp-tool-pins.ts";
 import { mayLogIn, type TransportKind, transportKinds } from "./mcp-transports.ts";
@@ -259,6 +259,7 @@ export class McpConnection {
     const mayAsk = credentials !== undefined && "url" in this.#config;
     return describeError(
       isAsked && mayAsk && mayLogIn(this.#config.headers) ? needsLogin(this.id) : error,
+      startErrorLength,
     );
   }
 
@@ -268,7 +269,7 @@ export class McpConnection {
       await this.connect();
       this.#options.log.info({ server: this.id, tools: this.#tools.length }, "MCP server is back");
     } catch (error) {
-      this.keepTrying(describeError(error));
+      this.keepTrying(describeError(error, startErrorLength));
     }
   }
 

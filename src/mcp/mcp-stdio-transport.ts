@@ -236,9 +236,10 @@ export class StdioTransport implements Transport {
   }
 
   #hear(message: JSONRPCMessage): void {
-    if (!("method" in message) && this.#asked.delete(message.id))
-      this.#unasked = { bytes: 0, lines: 0, complaints: 0 };
-    this.onmessage?.(message);
+    if ("method" in message) return this.onmessage?.(message);
+    if (this.#asked.delete(message.id)) this.#unasked = { bytes: 0, lines: 0, complaints: 0 };
+    // The SDK hears notifications a little later: progress that was written just before the answer would be too late.
+    queueMicrotask(() => this.onmessage?.(message));
   }
 
   #complain(message: string): void {

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { parseMcpConfig } from "../../../src/mcp/mcp-config.ts";
 import { StdioTransport } from "../../../src/mcp/mcp-stdio-transport.ts";
+import type { ToolReport } from "../../../src/tools/types.ts";
 import {
   closeHosts,
   find,
@@ -107,4 +108,26 @@ test("what is sent to one that is about to end fails with how it ended", async (
     }
   };
   await expect(sending()).rejects.toThrow("it exited with code 4, its last words: no database");
+});
+
+test("progress that is written together with the answer is heard, and nothing is said of it", async () => {
+  const script = `require("node:readline").createInterface({ input: process.stdin })
+    .on("line", (line) => {
+      const { id, method, params } = JSON.parse(line);
+      if (id === undefined) return;
+      const results = {
+        initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } },
+        "tools/list": { tools: [{ name: "work", inputSchema: { type: "object" } }] },
+      };
+      const progressToken = params?._meta?.progressToken;
+      const told = [1, 2].map((progress) => ({ method: "notifications/progress", params: { progressToken, progress, total: 2 } }));
+      const answer = { id, result: results[method] ?? { content: [] } };
+      const messages = method === "tools/call" ? [...told, answer] : [answer];
+      process.stdout.write(messages.map((one) => JSON.stringify({ jsonrpc: "2.0", ...one }) + "\\n").join(""));
+    })`;
+  const host = await start([{ id: "a", command: process.execPath, args: ["-e", script], env: {} }]);
+  const reports: ToolReport[] = [];
+  await find(host, "work").call({}, { ...never, report: (report) => void reports.push(report) });
+  expect(reports).toMatchObject([{ progress: 1 }, { progress: 2 }]);
+  expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
 });
