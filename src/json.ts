@@ -54,7 +54,12 @@ export class NumberText {
 
 /** As JSON.stringify, with each `NumberText` as it is written. */
 export function exactJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(markedNumbers, "$1");
+  return exactText(JSON.stringify(value));
+}
+
+/** @param json what JSON.stringify made of a value with `NumberText` in it */
+export function exactText(json: string): string {
+  return json.replaceAll(markedNumbers, "$1");
 }
 
 export function isJsonObject(value: unknown): value is { [key: string]: unknown } {
@@ -65,20 +70,39 @@ export function isJsonObject(value: unknown): value is { [key: string]: unknown 
 /** No whole strings: the stack has no room for an expression that repeats over millions of characters. */
 const quotesAndNumbers = /\\.|"|-?\d[\d.eE+-]*/gu;
 
-/** As `parseJson`, with what numbers of JavaScript's would lose. @returns with `NumberText` in it, for such numbers only */
-export function parseExactJson(text: string): unknown {
+/**
+ * As `parseJson`, with what numbers of JavaScript's would lose.
+ * @returns with `NumberText` in it, for such numbers only, or for those that `isKept` takes
+ */
+export function parseExactJson(text: string, isKept = isWrittenOtherwise): unknown {
   const value = parseJson(text);
   if (value === undefined || !/\d{16}|\d[.eE]|-0/u.test(text)) return value;
   let isInString = false;
   const marked = text.replaceAll(quotesAndNumbers, (part) => {
     if (part === '"') isInString = !isInString;
-    const stays = isInString || part === '"' || String(Number(part)) === part;
+    const stays = isInString || part === '"' || !isKept(part);
     return stays ? part : JSON.stringify(mark + part);
   });
   return JSON.parse(marked, (_key, entry: unknown) => {
     const number = typeof entry === "string" ? markedNumber.exec(entry)?.[1] : undefined;
     return number === undefined ? entry : new NumberText(number);
   });
+}
+
+function isWrittenOtherwise(number: string): boolean {
+  return String(Number(number)) !== number;
+}
+
+function isFarWhole(number: string): boolean {
+  return /^-?\d+$/u.test(number) && !Number.isSafeInteger(Number(number));
+}
+
+/** As JSON.parse. Of whole numbers beyond 2^53, `asWritten` has all digits. */
+export function parseWithDigits(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  if (typeof value === "object" && value !== null && /\d{16}/u.test(text))
+    written.set(value, parseExactJson(text, isFarWhole) as object);
+  return value;
 }
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/u;
@@ -88,10 +112,10 @@ export function markNumber(text: string): string | null {
   return String(Number(text)) === text || !number.test(text) ? null : `"${mark}${text}"`;
 }
 
-/** The lists and objects in which `unmark` put numbers, with `NumberText` in their place. */
+/** The lists and objects in which numbers of JavaScript's stand for others, with `NumberText` in their place. */
 const written = new WeakMap<object, object>();
 
-/** For `exactJson`, to write the numbers in `value` as its client wrote them. */
+/** For `exactJson`, to write the numbers in `value` as they were written. */
 export function asWritten(value: unknown): unknown {
   return (typeof value === "object" && value !== null && written.get(value)) || value;
 }

@@ -155,16 +155,21 @@ bool ClosingSearch::repeats(Token token) const {
            (is_digits(token) && std::ranges::all_of(last, is_digits));
 }
 
-// A token that repeats is chosen only where nothing else is allowed.
+// A token that repeats is chosen only where nothing else is allowed: another digit than the last
+// one before that one, since it may be what ends the number (0.0001 above 0).
 bool ClosingSearch::take_longest() {
     Token best = -1;
     std::size_t longest = 0;
     const auto& pieces = tokens_.vocabulary.tokens;
     for_each_allowed(mask_, pieces.size(), [&](std::size_t id) {
-        const bool blank = pieces[id].find_first_not_of(" \t\r\n") == std::string::npos;
-        const bool is_last = blank || pieces[id][0] == kUnmatchable;
         const auto token = static_cast<Token>(id);
-        const std::size_t length = is_last || repeats(token) ? 1 : pieces[id].size() + 1;
+        std::size_t length = pieces[id].size() + 3;
+        if (pieces[id][0] == kUnmatchable)
+            length = 1;
+        else if (repeats(token))
+            length = token == path_.back() ? 1 : 2;
+        else if (pieces[id].find_first_not_of(" \t\r\n") == std::string::npos)
+            length = 3;
         if (length <= longest) return;
         longest = length;
         best = token;

@@ -118,13 +118,17 @@ class LarkMatcher final : public Matcher {
             std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
         consumed_.resize(consumed_.size() - std::min(consumed_.size(), count - ends));
         if (!pristine_->goes_back()) return count == ends || restart();
-        return llg_matcher_rollback(handle_.get(), count - ends) == 0;
+        return llg_matcher_rollback(handle_.get(), count - ends) == 0 || renew();
     }
     std::size_t accepted(std::span<const Token> tokens) override {
         static_assert(sizeof(Token) == sizeof(std::uint32_t));
         if (!pristine_->goes_back()) return 0;
         const auto* ids = reinterpret_cast<const std::uint32_t*>(tokens.data());
-        const std::int32_t count = llg_matcher_validate_tokens(handle_.get(), ids, tokens.size());
+        const auto validate = [&] {
+            return llg_matcher_validate_tokens(handle_.get(), ids, tokens.size());
+        };
+        std::int32_t count = validate();
+        if (count < 0 && renew()) count = validate();
         return static_cast<std::size_t>(std::max(count, 0));
     }
     std::vector<Token> forced() override {
@@ -150,11 +154,16 @@ class LarkMatcher final : public Matcher {
         return llg_matcher_consume_token(handle_.get(), static_cast<std::uint32_t>(token)) == 0;
     }
 
-    // A lexer keeps every state that it has looked at: of a text of limited length one for each
-    // character, and several for what might have come instead. When there are too many, a new lexer
-    // that only walks the text so far has few again. False: that was not the fault, or does not
-    // help.
-    bool renew() { return error().find("too many states") != std::string::npos && restart(); }
+    // A lexer keeps every state that it has looked at, and their expressions: of a text of limited
+    // length one for each character, and several for what might have come instead. When there are
+    // too many, a new lexer that only walks the text so far has few again. False: that was not the
+    // fault, or does not help.
+    bool renew() {
+        const std::string problem = error();
+        const bool is_limit = problem.find("too many states") != std::string::npos ||
+                              problem.find("too many expressions") != std::string::npos;
+        return is_limit && restart();
+    }
     bool restart() {
         handle_ = pristine_->clone();
         return handle_ != nullptr &&

@@ -6,6 +6,7 @@
 
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
+import { exactText } from "../json.ts";
 import {
   BoundedLines,
   failedCall,
@@ -45,7 +46,9 @@ export function boundedFetch(inner: FetchLike, limitBytes: number): FetchLike {
     const signals = init.signal ? [leaving.signal, init.signal] : [leaving.signal];
     let response: Response;
     try {
-      response = await inner(url, { ...init, signal: AbortSignal.any(signals) });
+      const { body } = init;
+      const exact = typeof body === "string" ? { body: exactText(body) } : {};
+      response = await inner(url, { ...init, ...exact, signal: AbortSignal.any(signals) });
     } catch (error) {
       call.end();
       if (!leaving.signal.aborted) throw error;

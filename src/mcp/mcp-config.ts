@@ -32,6 +32,7 @@ const knownKeys = [
   ...ruleKeys,
   ...timeKeys,
   ...askingKeys,
+  "instructions",
 ];
 /** Of other programs' files, which people copy. What is unknown to everybody is a slip and refused. */
 const foreignKeys = [
@@ -101,6 +102,7 @@ function parseServer(
     totalTimeoutMs: readMilliseconds(entry, "totalTimeoutSeconds"),
     sampling: readSampling(entry.at("sampling")),
     elicitation: entry.flag("elicitation", true),
+    instructions: entry.flag("instructions", true),
     ignoredKeys: Object.keys(entry.object()).filter((key) => foreignKeys.includes(key)),
     ...readDoor(entry, environment),
   };

@@ -14,7 +14,7 @@ import type { McpCredentials } from "./mcp-credentials.ts";
 import { needsLogin } from "./mcp-oauth.ts";
 import { RestartPolicy } from "./mcp-restart.ts";
 import { type McpCallOptions, McpSession } from "./mcp-session.ts";
-import { describeError, plainText } from "./mcp-text.ts";
+import { describeError, plainText, startErrorLength } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 import { ToolPins } from "./mcp-tool-pins.ts";
 import { mayLogIn, type TransportKind, transportKinds } from "./mcp-transports.ts";
@@ -67,6 +67,7 @@ export class McpConnection {
   #session: McpSession | null = null;
   #readySince = 0;
   #tools: McpToolInfo[] = [];
+  #instructions: string | undefined;
   readonly #pins = new ToolPins();
   #unused = "";
   #timer: NodeJS.Timeout | undefined;
@@ -110,6 +111,11 @@ export class McpConnection {
   /** The tools that the operator offers, sorted by name. */
   get tools(): readonly McpToolInfo[] {
     return this.#tools;
+  }
+
+  /** For the model, as the server said at its last start. Undefined: it says nothing, or is not to be read. */
+  get instructions(): string | undefined {
+    return this.#instructions;
   }
 
   /** The server has changed the tool, and `acceptChange` was not called since. */
@@ -225,6 +231,7 @@ export class McpConnection {
       this.#state = "ready";
       this.#error = null;
       this.#readySince = performance.now();
+      this.#takeInstructions(session);
       this.#takeList(list);
     } catch (cause) {
       await session?.close();
@@ -252,6 +259,7 @@ export class McpConnection {
     const mayAsk = credentials !== undefined && "url" in this.#config;
     return describeError(
       isAsked && mayAsk && mayLogIn(this.#config.headers) ? needsLogin(this.id) : error,
+      startErrorLength,
     );
   }
 
@@ -261,7 +269,7 @@ export class McpConnection {
       await this.connect();
       this.#options.log.info({ server: this.id, tools: this.#tools.length }, "MCP server is back");
     } catch (error) {
-      this.keepTrying(describeError(error));
+      this.keepTrying(describeError(error, startErrorLength));
     }
   }
 
@@ -319,6 +327,12 @@ export class McpConnection {
       log.warn({ server: this.id, unused }, "MCP configuration names tools that the server lacks");
     this.#unused = unused;
     this.#setTools(tools.filter(({ name }) => isOffered(rules, name)));
+  }
+
+  #takeInstructions({ instructions }: McpSession): void {
+    if (this.#config.instructions === false || instructions === (this.#instructions ?? "")) return;
+    this.#instructions = instructions === "" ? undefined : instructions;
+    this.#options.onToolsChanged?.();
   }
 
   #setTools(tools: McpToolInfo[]): void {

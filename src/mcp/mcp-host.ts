@@ -9,7 +9,7 @@ import {
   type McpConnectionOptions,
 } from "./mcp-connection.ts";
 import { nameTools } from "./mcp-names.ts";
-import { describeError } from "./mcp-text.ts";
+import { describeError, startErrorLength } from "./mcp-text.ts";
 import { McpTool } from "./mcp-tool.ts";
 
 export interface McpHostOptions extends Omit<McpConnectionOptions, "fetch" | "onToolsChanged"> {
@@ -123,7 +123,7 @@ export class McpHost implements ToolProvider {
       await connection.connect();
     } catch (error) {
       if (mustStart) throw error;
-      connection.keepTrying(describeError(error));
+      connection.keepTrying(describeError(error, startErrorLength));
       return;
     }
     const milliseconds = Math.round(performance.now() - start);

@@ -21,8 +21,13 @@ import { FermataError } from "../errors.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
 import { type AskingCall, McpServerRequests } from "./mcp-server-requests.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
-import { describeError, faultOf } from "./mcp-text.ts";
-import { type McpToolInfo, type McpToolList, listTools } from "./mcp-tool-list.ts";
+import { describeError, faultOf, plainText } from "./mcp-text.ts";
+import {
+  maxDescriptionLength,
+  type McpToolInfo,
+  type McpToolList,
+  listTools,
+} from "./mcp-tool-list.ts";
 import {
   createTransport,
   speaksOlderSse,
@@ -110,6 +115,11 @@ export class McpSession {
     this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () =>
       options.onToolsChanged(),
     );
+  }
+
+  /** What the server says about its tools. */
+  get instructions(): string {
+    return plainText(this.#client.getInstructions()?.trim() ?? "", maxDescriptionLength);
   }
 
   /** @param signal not one that lives long: the SDK leaves its listeners on it */

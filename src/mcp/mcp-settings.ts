@@ -65,6 +65,8 @@ interface McpServerSettings {
   sampling?: McpSampling | undefined;
   /** Whether the server may ask the person who looks on. Default: yes. */
   elicitation?: boolean | undefined;
+  /** Whether the model reads what the server says about its tools. Default: yes. */
+  instructions?: boolean | undefined;
   /** Keys of other programs' configurations that have no effect here. */
   ignoredKeys?: readonly string[] | undefined;
 }

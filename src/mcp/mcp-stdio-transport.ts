@@ -8,6 +8,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 import { FermataError } from "../errors.ts";
+import { exactJson } from "../json.ts";
 import { ProcessGuard } from "../process-guard.ts";
 import {
   BoundedLines,
@@ -36,6 +37,8 @@ const heardNotifications = new Set([
 /** Reports of lines that are no message, until the next answer. */
 const maxComplaints = 5;
 const lastWordsLength = 300;
+/** Kept of standard error: a stack may stand behind the words. */
+const keptErrorLength = 8000;
 
 /** Ends the servers when Fermata crashes or is killed. */
 const guard = new ProcessGuard();
@@ -67,7 +70,7 @@ export class StdioTransport implements Transport {
   readonly #asked = new Set<unknown>();
   #unasked = { bytes: 0, lines: 0, complaints: 0 };
   #ending = "";
-  #lastWords = "";
+  #errorText = "";
 
   constructor(options: StdioTransportOptions) {
     this.#options = options;
@@ -76,9 +79,10 @@ export class StdioTransport implements Transport {
 
   /** How the process ended and the end of its standard error; empty while it runs. */
   get ending(): string {
-    return this.#ending === "" || this.#lastWords === ""
+    const words = lastWordsOf(this.#errorText);
+    return this.#ending === "" || words === ""
       ? this.#ending
-      : `${this.#ending}, its last words: ${this.#lastWords}`;
+      : `${this.#ending}, its last words: ${words}`;
   }
 
   get isAlive(): boolean {
@@ -133,15 +137,18 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     const input = this.#child?.stdin;
-    if (this.#isClosed || input === null || input === undefined || !input.writable)
-      throw new FermataError("mcp_start_failed", "the server does not run");
+    if (this.#isClosed || input === null || input === undefined || !input.writable) {
+      // One that closed its input is about to end, or to be ended.
+      await this.#gone;
+      throw new FermataError("mcp_start_failed", this.ending || "the server does not run");
+    }
     const { maxMessageBytes } = this.#options;
     if (input.writableLength > maxMessageBytes) {
       const problem = `the server does not read: ${mebibytes(input.writableLength)} wait for it`;
       throw new FermataError("mcp_start_failed", problem);
     }
     this.#note(message);
-    input.write(`${JSON.stringify(message)}\n`);
+    input.write(`${exactJson(message)}\n`);
   }
 
   async close(): Promise<void> {
@@ -229,9 +236,10 @@ export class StdioTransport implements Transport {
   }
 
   #hear(message: JSONRPCMessage): void {
-    if (!("method" in message) && this.#asked.delete(message.id))
-      this.#unasked = { bytes: 0, lines: 0, complaints: 0 };
-    this.onmessage?.(message);
+    if ("method" in message) return this.onmessage?.(message);
+    if (this.#asked.delete(message.id)) this.#unasked = { bytes: 0, lines: 0, complaints: 0 };
+    // The SDK hears notifications a little later: progress that was written just before the answer would be too late.
+    queueMicrotask(() => this.onmessage?.(message));
   }
 
   #complain(message: string): void {
@@ -241,11 +249,17 @@ export class StdioTransport implements Transport {
   }
 
   #hearError(chunk: Buffer): void {
-    const text = plainText(chunk.toString("utf8").trimEnd(), 4000);
-    if (text === "") return;
-    this.#lastWords = text.slice(-lastWordsLength);
-    this.#options.onStandardError(text);
+    const written = chunk.toString("utf8");
+    this.#errorText = (this.#errorText + written).slice(-keptErrorLength);
+    const text = plainText(written.trimEnd(), 4000);
+    if (text !== "") this.#options.onStandardError(text);
   }
+}
+
+/** Without indented lines, if others are there: the frames of a stack, the flags of a usage. */
+function lastWordsOf(errorText: string): string {
+  const words = errorText.replace(/^[ \t].*(\n|$)/gm, "").trim() || errorText.trim();
+  return plainText(words, words.length).slice(-lastWordsLength);
 }
 
 /** As `kill` takes it. */

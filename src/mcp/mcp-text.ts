@@ -35,10 +35,13 @@ export function cutText(text: string, length: number): string {
   return text.slice(0, length).replace(/[\ud800-\udbff]$/, "");
 }
 
+/** Of a line that names a program and has its last words. */
+export const startErrorLength = 600;
+
 /** What went wrong, as one short line. */
-export function describeError(error: unknown): string {
+export function describeError(error: unknown, length = 300): string {
   const text = error instanceof Error ? error.message : String(error);
-  return plainText(text.replace(/\s+/g, " ").trim(), 300);
+  return plainText(text.replace(/\s+/g, " ").trim(), length);
 }
 
 /** What the SDK says in words of its own, before it quotes a message of the server. */

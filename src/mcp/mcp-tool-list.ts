@@ -27,7 +27,8 @@ export interface McpToolList {
 const maxPages = 100;
 const maxTools = 1000;
 const maxNameLength = 256;
-const maxDescriptionLength = 8192;
+/** Of a tool's description, and of a server's instructions. */
+export const maxDescriptionLength = 8192;
 const maxSchemaBytes = 128 * 1024;
 const maxSchemaDepth = 64;
 

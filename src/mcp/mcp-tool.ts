@@ -2,6 +2,7 @@
 
 import type { ToolDefinition } from "../chat/types.ts";
 import type { ApprovalPolicy, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
+import { asWritten } from "../json.ts";
 import { mcpResultToText, readPathsOf } from "./mcp-content.ts";
 import { type McpConnection, isTimeout } from "./mcp-connection.ts";
 import { approvalOf, isReadOnly, noRules, untrusted } from "./mcp-rules.ts";
@@ -23,6 +24,7 @@ export class McpTool implements Tool {
   readonly definition: ToolDefinition;
   readonly server: string;
   readonly originalName: string;
+  readonly serverInstructions: string | undefined;
   readonly readOnly: boolean;
   readonly approval: ApprovalPolicy | undefined;
   readonly hasChanged: boolean;
@@ -46,6 +48,7 @@ export class McpTool implements Tool {
     };
     this.server = connection.id;
     this.originalName = info.name;
+    this.serverInstructions = connection.instructions;
     this.hasChanged = connection.hasChanged(info);
     const annotations = this.hasChanged ? untrusted : info.annotations;
     this.readOnly = isReadOnly(rules, info.name, annotations);
@@ -71,7 +74,8 @@ export class McpTool implements Tool {
     const timeoutMs = this.timeoutMs === undefined ? this.#limits.timeoutMs : this.timeoutMs + 1000;
     try {
       const values = args as Record<string, unknown>;
-      const result = await this.#connection.callTool(this.#info, values, {
+      const exact = asWritten(values) as Record<string, unknown>;
+      const result = await this.#connection.callTool(this.#info, exact, {
         signal,
         owner,
         ask,

@@ -3,6 +3,7 @@
 import type {
   ChatEvent,
   ChatGeneration,
+  ChatMessage,
   ChatRequest,
   ToolCall,
   ToolDefinition,
@@ -60,6 +61,22 @@ export function runToolLoop(
   return pulled((sink) => new ToolLoop(chat, request, tools, options).run(sink));
 }
 
+/** With what the servers of the tools say about them. Many templates take one system message, and that first. */
+export function instructedMessages(
+  messages: readonly ChatMessage[],
+  tools: readonly Tool[],
+): ChatMessage[] {
+  const byServer = new Map(tools.map(({ server, serverInstructions: text }) => [server, text]));
+  const said = [...byServer]
+    .filter(([, text]) => text !== undefined)
+    .map(([server, text]) => `# About the tools of ${server}\n\n${text}`);
+  if (said.length === 0) return [...messages];
+  const [first, ...rest] = messages;
+  return first?.role === "system"
+    ? [{ role: "system", content: [first.content, ...said].join("\n\n") }, ...rest]
+    : [{ role: "system", content: said.join("\n\n") }, ...messages];
+}
+
 /** `runToolLoop` for callers with a sink. Use an instance once. */
 export class ToolLoop {
   readonly #tools: readonly Tool[];
@@ -78,10 +95,11 @@ export class ToolLoop {
 
   constructor(
     chat: ToolLoopChat,
-    request: ToolLoopRequest,
+    asked: ToolLoopRequest,
     tools: readonly Tool[],
     options: ToolLoopOptions = {},
   ) {
+    const request = { ...asked, messages: instructedMessages(asked.messages, tools) };
     const { maxRounds = 16, maxCalls = Infinity, maxSeconds = Infinity } = options;
     const { handsOver = () => false, logger, oversight } = options;
     const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];

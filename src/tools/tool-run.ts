@@ -2,7 +2,7 @@
 
 import type { ToolCall } from "../chat/types.ts";
 import { argumentsToRun } from "./arguments-to-run.ts";
-import { farNumber } from "../json.ts";
+import { farNumber, parseWithDigits } from "../json.ts";
 import { nearNames } from "../near-names.ts";
 import type { Deadline } from "./loop-budget.ts";
 import {
@@ -237,7 +237,7 @@ function unknownTool(name: string, tools: readonly Tool[]): string {
 function readArguments(call: ToolCall): string | { value: unknown } {
   try {
     // Some servers write nothing for a call without arguments.
-    const value: unknown = JSON.parse(argumentsToRun(call).trim() || "{}");
+    const value: unknown = parseWithDigits(argumentsToRun(call).trim() || "{}");
     if (typeof value !== "object" || value === null || Array.isArray(value))
       return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
     const far = farNumber(value);

@@ -129,6 +129,8 @@ export interface Tool {
   readonly server: string;
   /** The name on its server, if the model knows the tool by another name. */
   readonly originalName?: string | undefined;
+  /** What its server says about its tools: it stands in the system message, once for each server. */
+  readonly serverInstructions?: string | undefined;
   /** How long a call may be silent; replaces the caller's limit. */
   readonly timeoutMs?: number | undefined;
   /** How long a call may take in all; replaces the caller's limit. */

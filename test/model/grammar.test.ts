@@ -133,6 +133,23 @@ describe.skipIf(!hasMasks)("near its limit", () => {
     expect(Array.isArray(JSON.parse(text))).toBe(true);
   });
 
+  it.each([
+    [{ exclusiveMinimum: 0 }, "0.000000"],
+    [{ exclusiveMinimum: 0 }, "99999999"],
+    [{ minimum: -180, maximum: 180 }, "1.444444"],
+  ])("a number of %j that goes on as %s is closed", async (limits, begun) => {
+    const properties = { a: { type: "number", ...limits } };
+    const schema = { ...list, type: "object", properties, required: ["a"] };
+    const written = `{"a": ${begun.padEnd(200, begun.at(-1))}`;
+    const { text, finish } = await generate(`start: %json ${JSON.stringify(schema)}`, {
+      sampling: scripted(await engine.tokenize(written)),
+      maxTokens: 40,
+      closeAtLimit: true,
+    });
+    expect(finish.reason).toBe("end");
+    expect(JSON.parse(text).a).not.toBe(0);
+  });
+
   it("is cut where nobody asked for closing", async () => {
     const sampling = scripted(await engine.tokenize('["a long text that goes on and on"]'));
     const { finish } = await generate(`start: %json ${JSON.stringify(list)}`, {

@@ -1,6 +1,7 @@
 // What the mask engine takes of many tools and of large schemas, and what is done with what it refuses.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
+import { formatNamed } from "../../src/chat/formats/formats.ts";
 import type { ChatRequest, ToolDefinition } from "../../src/chat/types.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { hermesCalls } from "../../src/guidance/call-syntax.ts";
@@ -8,7 +9,7 @@ import type { JsonObject } from "../../src/guidance/schema/types.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { many } from "../support/attacks.ts";
 import { makeConstraints } from "../support/constraints.ts";
-import { loadTestEngine } from "../support/engine.ts";
+import { collect, loadTestEngine } from "../support/engine.ts";
 import { hasMasks } from "../support/masks.ts";
 import { greedy } from "../support/sampling.ts";
 
@@ -203,4 +204,26 @@ describe.skipIf(!hasMasks)("masks", () => {
       message: expect.stringContaining('"t5"') as string,
     });
   });
+});
+
+test.skipIf(!hasMasks)("an end that is not found fails no answer", async () => {
+  const constraints = await makeConstraints({
+    syntax: formatNamed("qwen3-coder")!.syntax,
+    markers: null,
+    controls: [],
+    tools: [tool("pick", { query: { type: "string", maxLength: 400 }, n: { type: "integer" } })],
+    guidance: { toolChoice: "required", parallel: false, closeAtLimit: true },
+  });
+  const query = "what is the best way to search the web for things that people like? ".repeat(6);
+  const written = `<tool_call>\n<function=pick>\n<parameter=query>\n${query}`;
+  const { finish } = await collect(
+    engine.generate({
+      prompt: await engine.tokenize("x"),
+      sampling: { ...greedy, script: await engine.tokenize(written) },
+      maxTokens: 200,
+      grammar: await engine.compileGrammar(constraints.round(0, "no")!),
+      closeAtLimit: true,
+    }),
+  );
+  expect(finish.reason).toBe("length");
 });

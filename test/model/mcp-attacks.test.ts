@@ -16,7 +16,7 @@ import { type McpToolRules, noRules } from "../../src/mcp/mcp-rules.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import { runToolLoop } from "../../src/tools/tool-loop.ts";
 import { runToolRound } from "../../src/tools/tool-round.ts";
-import type { ToolEvent } from "../../src/tools/types.ts";
+import type { Tool, ToolEvent } from "../../src/tools/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { greedy } from "../support/sampling.ts";
 import { eventually } from "../support/eventually.ts";
@@ -26,6 +26,7 @@ const fixture = fileURLToPath(new URL("../fixtures/mcp/told.mjs", import.meta.ur
 interface Told {
   tools: { name: string; description?: string; inputSchema?: unknown; [key: string]: unknown }[];
   results?: Record<string, unknown>;
+  instructions?: string;
 }
 
 let engine: Engine;
@@ -72,12 +73,14 @@ async function hostOf(
   servers: Record<string, Told>,
   rules: McpToolRules = noRules,
 ): Promise<McpHost> {
-  const configs = Object.entries(servers).map(([id, { tools, results = {} }]): McpServerConfig => {
-    const described = tools.map((tool) => ({ inputSchema: { type: "object" }, ...tool }));
-    const told = join(folder, `${id}-${hosts.length}.json`);
-    writeFileSync(told, JSON.stringify({ tools: described, results }));
-    return { id, command: process.execPath, args: [fixture, told], env: {}, rules };
-  });
+  const configs = Object.entries(servers).map(
+    ([id, { tools, results = {}, instructions }]): McpServerConfig => {
+      const described = tools.map((tool) => ({ inputSchema: { type: "object" }, ...tool }));
+      const told = join(folder, `${id}-${hosts.length}.json`);
+      writeFileSync(told, JSON.stringify({ tools: described, results, instructions }));
+      return { id, command: process.execPath, args: [fixture, told], env: {}, rules };
+    },
+  );
   const log = { debug() {}, info() {}, warn() {} };
   const host = new McpHost(configs, { log, version: "0", startPatienceMs: 30_000 });
   hosts.push(host);
@@ -233,8 +236,9 @@ describe("tools", () => {
     expect(ends[0]!.content).toBe("call 1 of ../../../etc/passwd");
   });
 
-  test("15 descriptions and schemas with markers and hidden text: no control token comes of them", async () => {
+  test("15 descriptions, schemas and instructions with markers and hidden text: no control token comes of them", async () => {
     const shape = (words: string, key: string) => ({
+      instructions: words,
       tools: [
         {
           name: "look",
@@ -257,8 +261,11 @@ describe("tools", () => {
     const harmless = await hostOf({ one: shape("Looks.", "key") });
     const turns = [callOf("look"), "Done."];
     expect((await run(attacked, turns)).controls).toEqual((await run(harmless, turns)).controls);
-    const { description } = attacked.tools()[0]!.definition;
-    expect(description).not.toMatch(/[\u200b\u202e]|[\u{e0000}-\u{e007f}]/u);
+    const [{ definition, serverInstructions }] = attacked.tools() as [Tool];
+    for (const words of [definition.description, serverInstructions]) {
+      expect(words).toContain(takeover);
+      expect(words).not.toMatch(/[\u200b\u202e]|[\u{e0000}-\u{e007f}]/u);
+    }
   });
 
   test("16 a tool that takes another server's name gets none of its calls", async () => {

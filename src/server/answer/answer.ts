@@ -21,7 +21,13 @@ import type { Metrics } from "../metrics.ts";
 import { type AnswerName, answerOf, type AnswerTrace, type Traces } from "./traces.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
-import { definitionsOf, resolveToolMode, type Target, type ToolMode } from "./target.ts";
+import {
+  definitionsOf,
+  messagesFor,
+  resolveToolMode,
+  type Target,
+  type ToolMode,
+} from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";
 
 /** `Tool.server` of functions that the client runs while the sequence is held. */
@@ -107,9 +113,11 @@ export async function countPrompt(
   target: Target,
   request: FastifyRequest,
 ): Promise<number> {
-  const tools = [...definitionsOf(resolveToolMode(asked, target.tools))];
-  const prompt = { ...promptOf(asked, target, request), tools };
-  return await target.chat.countPromptTokens(prompt, { mayExceed: true });
+  const mode = resolveToolMode(asked, target.tools);
+  const prompt = promptOf(asked, target, request);
+  const messages = messagesFor(mode, prompt.messages);
+  const tools = [...definitionsOf(mode)];
+  return await target.chat.countPromptTokens({ ...prompt, messages, tools }, { mayExceed: true });
 }
 
 function promptOf(

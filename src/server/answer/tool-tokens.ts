@@ -1,7 +1,7 @@
 /** What tools take of the prompt, and what to do when it is too long for the context. */
 
-import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
+import { instructedMessages } from "../../tools/tool-loop.ts";
 import type { Tool } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
 import type { ToolMode } from "./target.ts";
@@ -34,10 +34,8 @@ async function count(chat: Counter, tools: readonly Tool[]): Promise<ToolTokens 
   for (const tool of tools) byServer.set(tool.server, [...(byServer.get(tool.server) ?? []), tool]);
   try {
     const least = await promptTokens(chat, []);
-    const of = async (some: readonly Tool[]): Promise<number> => {
-      const definitions = some.map(({ definition }) => definition);
-      return (await promptTokens(chat, definitions)) - least;
-    };
+    const of = async (some: readonly Tool[]): Promise<number> =>
+      (await promptTokens(chat, some)) - least;
     const counts = [...byServer].map(async ([name, own]) => [name, await of(own)] as const);
     const [total, ...each] = await Promise.all([of(tools), ...counts]);
     return { total, byServer: Object.fromEntries(each) };
@@ -47,9 +45,10 @@ async function count(chat: Counter, tools: readonly Tool[]): Promise<ToolTokens 
   }
 }
 
-function promptTokens(chat: Counter, tools: ToolDefinition[]): Promise<number> {
-  const request = { messages: [{ role: "user" as const, content: "Hello" }], tools, owner: "" };
-  return chat.countPromptTokens(request, { mayExceed: true });
+function promptTokens(chat: Counter, some: readonly Tool[]): Promise<number> {
+  const messages = instructedMessages([{ role: "user", content: "Hello" }], some);
+  const tools = some.map(({ definition }) => definition);
+  return chat.countPromptTokens({ messages, tools, owner: "" }, { mayExceed: true });
 }
 
 /** "files 2913, web 1020" */

@@ -14,7 +14,13 @@ import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { countPrompt, planAnswer, runRequest } from "../answer/answer.ts";
-import { definitionsOf, resolveTarget, type Target, wantedModel } from "../answer/target.ts";
+import {
+  definitionsOf,
+  messagesFor,
+  resolveTarget,
+  type Target,
+  wantedModel,
+} from "../answer/target.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
   const { config, active, warnings } = context;
@@ -46,7 +52,8 @@ export function messagesRoute(context: RouteContext): RouteOptions {
         return reply.type("application/json; charset=utf-8").send(exactJson(message));
       }
       const tools = [...definitionsOf(mode)];
-      const inputTokens = await countedTokens(target.chat, { ...conversation, tools });
+      const messages = messagesFor(mode, conversation.messages);
+      const inputTokens = await countedTokens(target.chat, { ...conversation, messages, tools });
       const messageStream = new MessageStream(identity, request.id, inputTokens);
       await streamAnswer(events, messageStream, { request, reply, config, preparation });
       return reply;

@@ -4,6 +4,7 @@ import type { ChatRequest, HeldTurn, WrittenRound } from "../../chat/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { type RunContext, runEvents } from "../answer/answer.ts";
+import { messagesFor } from "../answer/target.ts";
 import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
@@ -46,8 +47,11 @@ export async function generateResponse(
       ? await fitHistory(all, {
           contextSize: target.contextSize,
           maxTokens: request.maxOutputTokens ?? target.maxTokens,
-          count: (messages) =>
-            target.chat.countPromptTokens({ messages, ...scope }, { mayExceed: true }),
+          count: (some) =>
+            target.chat.countPromptTokens(
+              { messages: messagesFor(plan.mode, some), ...scope },
+              { mayExceed: true },
+            ),
         })
       : all;
   const conversation = {

@@ -2,7 +2,7 @@
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { messagesFor, resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import { finishInTurns } from "../../parts.ts";
@@ -226,7 +226,7 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
           tools: target.tools,
           requestedServers: services.requestedServers,
         });
-        const messages = target.instruct(prompt.messages);
+        const messages = messagesFor(prompt.mode, target.instruct(prompt.messages));
         const tokens = await target.chat.countPromptTokens(
           { ...prompt, messages },
           { mayExceed: true },

@@ -24,7 +24,7 @@ import { oversightOf, type RunContext } from "../answer/answer.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation, openStreamAfterMs } from "../http/stream-answer.ts";
-import { definitionsOf, wantedModel } from "../answer/target.ts";
+import { definitionsOf, type ToolMode, wantedModel } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { DrawnTokens } from "../answer/written-round.ts";
 import { modelFingerprint } from "../answer/completion-parts.ts";
@@ -345,7 +345,7 @@ export class ResponseService {
       tools: Pick<ToolProvider, "tools" | "servers"> | null;
       requestedServers?: ServerServices["requestedServers"];
     },
-  ): Promise<PromptRequest & { items: Item[] }> {
+  ): Promise<PromptRequest & { items: Item[]; mode: ToolMode }> {
     const history = await loadHistory(request, owner, this.store);
     const connector = services.requestedServers ?? null;
     // Not AbortSignal.timeout: in Node 20 what is made of one by AbortSignal.any may never hear of it.
@@ -358,7 +358,8 @@ export class ResponseService {
       const items = [...history.items, ...history.input];
       const messages = await finishInTurns(toMessages(items, request.instructions, plan.names));
       const { templateVariables } = request;
-      return { items, messages, tools: plan.offered, templateVariables, owner };
+      const { mode, offered: tools } = plan;
+      return { items, messages, mode, tools, templateVariables, owner };
     } finally {
       await requested.close();
     }

@@ -29,6 +29,14 @@ test("what is said of a login", () => {
   expect(() => read({ isuer: issuer })).toThrow("isuer");
 });
 
+test("whether the model reads a server's instructions", () => {
+  const read = (more: object) =>
+    parseMcpConfig({ mcpServers: { hub: { command: "hub", ...more } } }, "mcp.json")[0];
+  expect(read({})).toMatchObject({ instructions: true });
+  expect(read({ instructions: false })).toMatchObject({ instructions: false });
+  expect(() => read({ instructions: "no" })).toThrow("instructions");
+});
+
 test("the form that other hosts use", () => {
   const json = {
     mcpServers: {

@@ -231,6 +231,32 @@ describe("one server", () => {
     expect(find(host, "echo")).toMatchObject({ hasChanged: true, readOnly: false });
   });
 
+  test("its instructions are with its tools, harmless and bounded, and the same after a restart", async () => {
+    const said = `Call echo first.\u001b[31m\u202e${"x".repeat(10_000)}`;
+    const host = await start([server("one", "echo", "crash", `--instructions=${said}`)]);
+    const { serverInstructions } = find(host, "echo");
+    expect(serverInstructions).toMatch(/^Call echo first\.␛\[31mx+…$/);
+    expect(serverInstructions).toHaveLength(8192);
+    const before = host.tools();
+    await find(host, "crash").call({}, never);
+    await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
+    expect(host.tools()).toBe(before);
+  });
+
+  test("instructions that are not there, or not to be read", async () => {
+    const quiet = { ...server("quiet", "echo", "--instructions=Be loud."), instructions: false };
+    const host = await start([
+      quiet,
+      server("none", "echo"),
+      server("blank", "echo", "--instructions= "),
+    ]);
+    expect(host.tools().map((tool) => tool.serverInstructions)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
   test("a crash fails the call; the tools stay offered and the server comes back", async () => {
     const host = await start([server("one", "crash", "echo", "process_id")]);
     const before = (await find(host, "process_id").call({}, never)).content;

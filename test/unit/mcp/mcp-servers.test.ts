@@ -2,6 +2,8 @@
 
 import { afterEach, describe, expect, test } from "vitest";
 import { parseMcpConfig } from "../../../src/mcp/mcp-config.ts";
+import { StdioTransport } from "../../../src/mcp/mcp-stdio-transport.ts";
+import type { ToolReport } from "../../../src/tools/types.ts";
 import {
   closeHosts,
   find,
@@ -47,6 +49,13 @@ describe("several servers", () => {
     expect(lines).toContainEqual(expect.objectContaining({ level: "warn", server: "mute" }));
   });
 
+  test("one that ends at its start: its error is told, not the stack behind it", async () => {
+    const host = await start([server("broken", "--broken")]);
+    expect(host.servers()[0]!.error).toMatch(
+      /it exited with code 1, its last words: .*no-such-module\.mjs' imported from/,
+    );
+  });
+
   test.each(["--silent", "--slow-list"])("one's own time to start (%s)", async (habit) => {
     const json = { command: process.execPath, args: [fixture, habit], startTimeoutSeconds: 0.5 };
     const servers = parseMcpConfig({ mcpServers: { lazy: json, ok: echo } }, "mcp.json");
@@ -79,4 +88,46 @@ test("close during a start that never ends", async () => {
   await hosts[0]!.close();
   await starting;
   expect(hosts[0]!.tools()).toEqual([]);
+});
+
+test("what is sent to one that is about to end fails with how it ended", async () => {
+  const script = `require("node:fs").closeSync(1);
+    process.stdin.on("end", () => { console.error("no database"); process.exit(4); }).resume();`;
+  const transport = new StdioTransport({
+    command: process.execPath,
+    args: ["-e", script],
+    env: {},
+    maxMessageBytes: 1024 ** 2,
+    onStandardError: () => {},
+  });
+  await transport.start();
+  const sending = async (): Promise<never> => {
+    for (;;) {
+      await transport.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+      await new Promise(setImmediate);
+    }
+  };
+  await expect(sending()).rejects.toThrow("it exited with code 4, its last words: no database");
+});
+
+test("progress that is written together with the answer is heard, and nothing is said of it", async () => {
+  const script = `require("node:readline").createInterface({ input: process.stdin })
+    .on("line", (line) => {
+      const { id, method, params } = JSON.parse(line);
+      if (id === undefined) return;
+      const results = {
+        initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } },
+        "tools/list": { tools: [{ name: "work", inputSchema: { type: "object" } }] },
+      };
+      const progressToken = params?._meta?.progressToken;
+      const told = [1, 2].map((progress) => ({ method: "notifications/progress", params: { progressToken, progress, total: 2 } }));
+      const answer = { id, result: results[method] ?? { content: [] } };
+      const messages = method === "tools/call" ? [...told, answer] : [answer];
+      process.stdout.write(messages.map((one) => JSON.stringify({ jsonrpc: "2.0", ...one }) + "\\n").join(""));
+    })`;
+  const host = await start([{ id: "a", command: process.execPath, args: ["-e", script], env: {} }]);
+  const reports: ToolReport[] = [];
+  await find(host, "work").call({}, { ...never, report: (report) => void reports.push(report) });
+  expect(reports).toMatchObject([{ progress: 1 }, { progress: 2 }]);
+  expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { Tool } from "../../../src/tools/types.ts";
-import { callText, chatml, request, resultText, setUp } from "../chat/chat-fixtures.ts";
+import { callText, chatml, request, resultText, setUp, user } from "../chat/chat-fixtures.ts";
 import { lastWords, loop, sleep, weather } from "./loop-fixtures.ts";
 
 describe("runToolLoop", () => {
@@ -57,6 +57,24 @@ describe("runToolLoop", () => {
     expect(results).toEqual([resultText(problem)]);
     expect(ends).toEqual([end]);
     expect(reason).toBe("stop");
+  });
+
+  it("tells the model once what the server of its tools says about them", async () => {
+    const azure = { server: "azure", serverInstructions: "Ask for the region first." };
+    const tools = [
+      { ...weather, ...azure },
+      { ...weather, ...azure, definition: { ...weather.definition, name: "get_time" } },
+      { ...weather, server: "git", definition: { ...weather.definition, name: "log" } },
+    ];
+    const said = "# About the tools of azure\n\nAsk for the region first.";
+    const system = { role: "system" as const, content: "Be brief." };
+    for (const messages of [[user], [system, user]]) {
+      const { engine } = await loop(["Hi."], tools, {}, undefined, { messages });
+      const prompt = engine.spell(engine.generations[0]!.request.prompt);
+      const before = messages.length === 1 ? "" : "Be brief.\n\n";
+      expect(prompt).toContain(`system\n${before}${said}`);
+      expect(prompt.split(said)).toHaveLength(2);
+    }
   });
 
   it("runs a call that no mask held without its nulls, where the schema refuses null", async () => {
