@@ -1,12 +1,14 @@
 /** Where free text, or reasoning, becomes a call. */
 
 import type { CallSyntax } from "./call-syntax.ts";
-import { type Markup, type Rules, escapeRegex, literal } from "./lark.ts";
+import { type Markup, type Rules, escapeRegex, literal, regexTerminal } from "./lark.ts";
 
 interface Beginnings {
   syntax: CallSyntax;
   tools: readonly { name: string }[];
   markup: Markup;
+  /** There may be several calls. */
+  parallel: boolean;
 }
 
 /** What begins the first call, up to where its own text starts. */
@@ -32,8 +34,8 @@ export interface FoundCall {
 }
 
 /**
- * Was this a call for the grammar, too? What the parser takes as a call and begins in another form was free text for
- * the grammar, so no mask held it.
+ * Was this a call for the grammar, too? What the parser takes as a call and begins in another form may have been free
+ * text for the grammar, so it is validated.
  */
 export function isGuidedCall(syntax: CallSyntax, call: FoundCall): boolean {
   const { name, text, isNext, inReasoning, isUnsure } = call;
@@ -67,6 +69,7 @@ export function wordsAndCall(beginnings: Beginnings, free: string): Rules {
   if (!isBare(syntax)) {
     const lead = markup.until("before_calls", free, opening);
     const marked = { expression: `${lead.expression} first_call`, rules: lead.rule };
+    if (syntax.readsBare === true) return orBare(marked, beginnings, free);
     return unmarkedHead(syntax, markup) === null ? marked : orUnmarked(marked, beginnings, free);
   }
   const rules = [
@@ -118,6 +121,44 @@ function orUnmarked(marked: Rules, { syntax, tools, markup }: Beginnings, free: 
 }
 
 /**
+ * The same, or a bare object that calls a tool: at the beginning, behind one line, or as a block of code that has the
+ * first backtick. It is a call once an object of arguments begins, as for the parser. Elsewhere it is text here: the mask
+ * engine keeps one mask, so a lexeme that followed every line would cost two masks a line. This one soon ends.
+ */
+function orBare(
+  marked: Rules,
+  { syntax, tools, markup, parallel }: Beginnings,
+  free: string,
+): Rules {
+  const blanks = "[ \\n\\r\\t]*";
+  const fence = "`{3}(json|tool_call)?";
+  const opening = `${blanks}\\[?${blanks}\\{${blanks}"name"${blanks}:${blanks}"`;
+  const before = `([^\`{<]*${fence}[ \\t]*\\n|[^\`{<\\n]*\\n)?`;
+  const between = `${blanks}(,[ \\t]*\\n|\`{3}${blanks}${fence})?`;
+  const more = markup.until("behind_bare", "TEXT", openingOf(syntax));
+  const calls = tools.map(({ name }, index) => {
+    const head = `${escapeRegex(name)}"${blanks},${blanks}"(arguments|parameters)"${blanks}:`;
+    const value = `args_${index} BARE_END after_bare | NO_OBJECT no_bare`;
+    return `head_${index}[lazy]: /${head}/\nbare_${index}: head_${index} BARE_BLANKS? (${value})?\n`;
+  });
+  const rules = [
+    marked.rules,
+    more.rule,
+    ...calls,
+    `BARE_BLANKS: /[ \\n\\r\\t]+/\n`,
+    `NO_OBJECT: /[^{ \\n\\r\\t]/\n`,
+    `BARE_END: /${blanks}\\}/\n`,
+    `BARE: ${free} & ${regexTerminal(before + opening)}\n`,
+    "first_bare[lazy]: BARE\n",
+    `next_bare[lazy]: ${regexTerminal(between + opening)}\n`,
+    `after_bare: ${parallel ? "next_bare bare_call | " : ""}no_bare\n`,
+    `no_bare: ${more.expression} first_call | TEXT?\n`,
+    `bare_call: ${calls.map((_, index) => `bare_${index}`).join(" | ")} | no_bare\n`,
+  ];
+  return { expression: `${marked.expression} | first_bare bare_call`, rules: rules.join("") };
+}
+
+/**
  * A text that its own marker has opened, and then a call, if what stands between them is followed by a tool's name.
  * @param beforeCall what stands between them
  */
@@ -137,8 +178,8 @@ export function markedTextAndCall(beginnings: Beginnings, beforeCall: string): R
  * Reasoning that was opened, and all that follows it: `body`. A call ends reasoning, too, if nothing follows it: models
  * forget the closing marker. Where they speak of calls, the opening is text, and reasoning goes on behind a whole call.
  */
-export function reasoningAndCall(beginnings: Beginnings, close: string, parallel: boolean): Rules {
-  const { syntax, markup } = beginnings;
+export function reasoningAndCall(beginnings: Beginnings, close: string): Rules {
+  const { syntax, markup, parallel } = beginnings;
   const opening = openingOf(syntax);
   const end = markup.until("thought", "TEXT", close);
   const call = markup.until("thought_call", "TEXT", opening);

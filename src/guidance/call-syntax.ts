@@ -16,6 +16,8 @@ export interface CallSyntax {
   readonly separator: string;
   /** Some of the form's models write none. Default: no. */
   readonly mayLackSeparator?: boolean;
+  /** A bare object that names a tool is a call, too: `{"name": …, "arguments": {…}}`. Default: it is text. */
+  readonly readsBare?: boolean;
   /** Between `callOpen` and `callClose`. */
   readonly body: readonly CallPart[];
   readonly argumentStyle: ArgumentStyle;

@@ -94,14 +94,14 @@ interface Reasoning {
 }
 
 function reasoningRules(shape: RoundShape): Reasoning {
-  const { reasoning, markers, markup, syntax, calls, parallel } = shape;
+  const { reasoning, markers, markup, syntax, calls } = shape;
   if (markers === null) return { start: "body", rules: "", excluded: null };
   const excluded = markup.startsWithToken(markers.open) ? null : markers.open;
   if (reasoning === "no") return { start: "body", rules: "", excluded };
   // Models write blanks around reasoning.
   const opened = markup.until("opened", "BLANKS?", markers.open);
   if (calls !== "none" && endsReasoning(syntax)) {
-    const { expression, rules } = reasoningAndCall(shape, markers.close, parallel);
+    const { expression, rules } = reasoningAndCall(shape, markers.close);
     if (reasoning === "open") return { start: expression, rules, excluded: null };
     const start = `${opened.expression} ${expression} | body`;
     return { start, rules: opened.rule + rules, excluded };
@@ -216,8 +216,8 @@ function toolRule({ body, args, tool, index, markup, head }: ToolPlace): string 
         break;
       } else {
         const values = argumentRules(args, tool.schema, name, markup);
-        parts.push(values.expression);
-        rules = values.rules;
+        parts.push(name);
+        rules = `${name}: ${values.expression}\n${values.rules}`;
       }
     }
   }

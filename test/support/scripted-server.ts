@@ -26,12 +26,18 @@ const filesystemServer = require.resolve("@modelcontextprotocol/server-filesyste
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
+interface Script {
+  tokens: Int32Array;
+  /** The model goes on behind it, and masks hold both. */
+  goesOn: boolean;
+}
+
 /** Puts the script of a user message through the real engine; other requests sample greedily. */
 class ScriptedChat {
   readonly #chat: Chat;
-  readonly #scripts: Map<string, Int32Array>;
+  readonly #scripts: Map<string, Script>;
 
-  constructor(chat: Chat, scripts: Map<string, Int32Array>) {
+  constructor(chat: Chat, scripts: Map<string, Script>) {
     this.#chat = chat;
     this.#scripts = scripts;
   }
@@ -75,9 +81,10 @@ class ScriptedChat {
     if (script === undefined) return this.#chat.generate(request);
     // A returning conversation goes on behind the turns that it already has.
     const turns = request.messages.filter((message) => message.role === "assistant").length;
+    const { tokens, goesOn: samplesAfterScript } = script;
     return this.#chat.generate({
       ...request,
-      sampling: { ...request.sampling, script: afterTurns(script, turns) },
+      sampling: { ...request.sampling, script: afterTurns(tokens, turns), samplesAfterScript },
     });
   }
 }
@@ -102,6 +109,8 @@ export interface ScriptedServer {
   mcpServer: string;
   /** What the model says to this user message, turn by turn. */
   script(userMessage: string, turns: string[]): Promise<void>;
+  /** How it begins its answer; it goes on as it likes. */
+  begin(userMessage: string, text: string): Promise<void>;
   /** Counters when nothing runs; the rows that the audit saw among them. */
   settledStats(): Promise<EngineStats>;
   close(): Promise<void>;
@@ -150,7 +159,7 @@ export async function startScriptedServer(
   });
   const [end] = await engine.tokenize(endOfTurn);
   endToken = end ?? -1;
-  const scripts = new Map<string, Int32Array>();
+  const scripts = new Map<string, Script>();
   const template = options.thinks ? `${engine.model.chatTemplate}{# <think> #}` : undefined;
   const chat = new ScriptedChat(new Chat(engine, { template }), scripts);
   const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
@@ -207,7 +216,10 @@ export async function startScriptedServer(
     client: new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", maxRetries: 0 }),
     async script(userMessage, turns) {
       const text = turns.map((turn) => turn + endOfTurn).join("");
-      scripts.set(userMessage, await engine.tokenize(text));
+      scripts.set(userMessage, { tokens: await engine.tokenize(text), goesOn: false });
+    },
+    async begin(userMessage, text) {
+      scripts.set(userMessage, { tokens: await engine.tokenize(text), goesOn: true });
     },
     async settledStats() {
       for (;;) {

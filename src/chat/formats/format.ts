@@ -171,6 +171,7 @@ function syntaxOf(entry: FormatEntry): CallSyntax {
     callClose,
     separator,
     mayLackSeparator,
+    readsBare: entry.bareCalls !== undefined,
     body,
     argumentStyle: entry.arguments ?? (parameters ? parameterStyle(parameters, ends) : json),
     ...entry.answer,
