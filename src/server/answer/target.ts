@@ -11,7 +11,8 @@ import { fieldError } from "../body/field.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
-import { instructedMessages, type ToolLoopOptions } from "../../tools/tool-loop.ts";
+import { instructedMessages } from "../../tools/server-instructions.ts";
+import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
 import type { ToolChoice } from "../body/tools.ts";
 
 export interface Target extends SamplingLimits {
