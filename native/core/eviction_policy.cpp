@@ -15,6 +15,10 @@ constexpr Milliseconds kFirstTime = 1024;
 // of all; of all, that one in two comes back in each time.
 constexpr double kAssumed = 0.5;
 constexpr double kAssumedChance = 0.5;
+// Of those that came back twice or more often, so much of what is known of all: where the first
+// ones get to may well be the end of such conversations.
+constexpr double kAssumedFurther = 1.0 / 3;
+constexpr std::size_t kFurther = 2;
 
 // When so much is learned, half of it is forgotten: loads change.
 constexpr double kMostLearned = 4096;
@@ -97,7 +101,7 @@ void ReturnTimes::forget_old() {
 
 // The chance to come back in a time is the share of those that did, among all that were away when
 // it began. Who is in it now has had half of it; in the first one, that says nothing yet. A class
-// has few sequences at first: it begins with what is known of all.
+// has few sequences at first: it begins with what is known of all, or a part of that.
 ReturnTable ReturnTimes::rates(std::span<const Use> absent, Milliseconds now) const {
     ReturnTable stayed = losses_;
     for (const Use& use : absent)
@@ -116,12 +120,13 @@ ReturnTable ReturnTimes::rates(std::span<const Use> absent, Milliseconds now) co
     }
     ReturnTable rates = {};
     for (std::size_t row = 0; row < kReturnClasses; ++row) {
+        const double like_all = row < kFurther ? 1 : kAssumedFurther;
         Chances chances;
         for (std::size_t time = 0; time < kReturnTimes; ++time) {
             const double of_all = (returned_of_all[time] + kAssumed * kAssumedChance) /
                                   (seen_of_all[time] + kAssumed);
             chances[time] =
-                (returns_[row][time] + kAssumed * of_all) / (seen[row][time] + kAssumed);
+                (returns_[row][time] + kAssumed * like_all * of_all) / (seen[row][time] + kAssumed);
         }
         for (std::size_t time = 0; time < kReturnTimes; ++time)
             rates[row][time] = best_rate(chances, time);

@@ -43,11 +43,14 @@ Stake KvRetention::at_stake(std::span<const Token> prompt, Salt salt) const {
     const std::vector<std::int32_t> shared = s.match(prompt, salt);
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
     Stake best;
+    std::int32_t elsewhere = 0;  // the longest in any other slot
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
         const std::int32_t length = s.reusable(slot, shared, most);
+        elsewhere = std::max(elsewhere, std::min(length, best.positions));
         if (length > best.positions) best = {slot, length};
     }
     if (best.positions < kWorthKeeping || !is_evictable(state(best.slot))) return {};
+    if (best.positions - elsewhere < kMinCopiedPositions) return {};
     const bool stays = s.best_saved(shared, most).length >= best.positions ||
                        s.is_in_files(best.slot, best.positions) || s.loss_of(best.slot).rows == 0;
     return stays ? Stake{} : best;

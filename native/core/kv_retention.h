@@ -115,8 +115,9 @@ class KvRetention {
     // Looks only: changes nothing, evicts nothing.
     Promise lookup(std::span<const Token> prompt, Salt salt = 0) const;
 
-    // The leased or retained slot that alone has a beginning of the prompt, and would lose it to
-    // others: no slot is free, and RAM has no room for it. Looks only.
+    // The leased or retained slot that has more of the prompt than any other one, by
+    // kMinCopiedPositions, and would lose it to others: no slot is free, and RAM has no room for
+    // it. Looks only.
     Stake at_stake(std::span<const Token> prompt, Salt salt = 0) const;
     // Rows that another sequence would have to compute again if the prompt of this lookup took a
     // slot. 0: no other sequence loses any; RAM or files keep them; or that sequence is not likely

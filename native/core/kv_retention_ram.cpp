@@ -128,18 +128,22 @@ std::size_t KvRetention::State::size_in_ram(SlotId slot) const {
     return known ? at(slot).saved_bytes : backend.saved_size(slot);
 }
 
-// What is lost when the slot is given up: what it holds, or what leaves RAM for that. Without rows:
-// nothing.
+// What is lost when the slot is given up: what it alone holds, or what leaves RAM for that. Without
+// rows: nothing.
 Candidate KvRetention::State::loss_of(SlotId slot) const {
     const std::int32_t length = cells.length(slot);
-    Candidate lost{.use = at(slot).use, .leased = at(slot).state == SlotState::kLeased};
-    lost.rows = length;
     if (length < kWorthKeeping || is_in_files(slot, length) || fits_in_ram(slot))
         return {.rows = 0};
-    lost.room = ram.limit > 0 ? static_cast<std::int64_t>(size_in_ram(slot)) : 1;
-    if (lost.room > ram.limit) return lost;
+    const Candidate lost{.use = at(slot).use,
+                         .leased = at(slot).state == SlotState::kLeased,
+                         .rows = own_positions(slot)};
+    if (ram.limit == 0) return lost;
+    Candidate saved = lost;
+    saved.rows = length;
+    saved.room = static_cast<std::int64_t>(size_in_ram(slot));
+    if (saved.room > ram.limit) return lost;
     Candidate least;
-    const SlotId leaves = least_in_ram(lost, &least);
+    const SlotId leaves = least_in_ram(saved, &least);
     if (leaves == kNoSlot) return lost;
     return !is_fork(leaves) && left_at(leaves).file != 0 ? Candidate{.rows = 0} : least;
 }

@@ -144,14 +144,24 @@ TEST(what_is_due_stays_and_what_is_overdue_leaves) {
 TEST(conversations_that_are_as_long_as_others_were_leave_first) {
     ReturnTimes times;
     add_returns(times, 20, 2000, 0);
-    add_returns(times, 20, 2000, 1);
-    const std::vector<Candidate> candidates = {{.use = used(200, 1)}, {.use = used(1000, 2)}};
+    const std::vector<Candidate> candidates = {{.use = used(200, 0)}, {.use = used(1000, 1)}};
     CHECK_EQ(victim(times, candidates), 0u);
-    CHECK_EQ(victim(times, candidates, std::vector<Use>(5, used(60'000, 2))), 1u);
+    CHECK_EQ(victim(times, candidates, std::vector<Use>(5, used(60'000, 1))), 1u);
     // The same from those that are forgotten.
     for (int i = 0; i < 5; ++i)
-        times.add_loss(used(60'000, 2), kNow);
+        times.add_loss(used(60'000, 1), kNow);
     CHECK_EQ(victim(times, candidates), 1u);
+}
+
+TEST(who_came_as_far_as_nobody_before_is_less_expected) {
+    ReturnTimes times;
+    add_returns(times, 20, 2000, 0);
+    add_returns(times, 20, 2000, 1);
+    const std::vector<Candidate> candidates = {{.use = used(200, 1)},
+                                               {.use = used(200, 2), .rows = 2}};
+    CHECK_EQ(victim(times, candidates), 1u);
+    add_returns(times, 5, 2000, 2);
+    CHECK_EQ(victim(times, candidates), 0u);
 }
 
 TEST(who_came_back_more_often_than_is_counted_is_of_the_last_class) {

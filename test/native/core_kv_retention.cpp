@@ -250,6 +250,33 @@ TEST(what_another_slot_has_too_is_not_lost) {
     }
 }
 
+TEST(at_stake_is_what_no_other_slot_has) {
+    for (const CacheShape& shape : {streams(2), unified(2)}) {
+        Cache cache(shape);
+        const auto first = text('s', 200) + text('a', 100);
+        const Placement placement = cache.run_and_retain(first);
+        cache.run_and_retain(text('s', 200) + text('b', 100));
+        CHECK_EQ(cache.retention.at_stake(text('s', 200) + text('c', 50)).slot, kNoSlot);
+        const Stake stake = cache.retention.at_stake(first + text('c', 50));
+        CHECK_EQ(stake.slot, placement.slot);
+        CHECK_EQ(stake.positions, 300);
+    }
+}
+
+TEST(others_lose_only_what_they_do_not_share) {
+    for (const CacheShape& shape : {streams(2), unified(2)}) {
+        Cache cache(shape);
+        const auto first = text('s', 200) + text('a', 90);
+        const auto second = text('s', 200) + text('b', 100);
+        for (int turn = 0; turn < 2; ++turn) {
+            cache.run_and_retain(first + text('d', 10 * turn));
+            cache.run_and_retain(second + text('d', 10 * turn));
+        }
+        const Promise newcomer = cache.retention.lookup(text('c', 50));
+        CHECK_EQ(cache.retention.rows_that_others_lose(newcomer), 100);
+    }
+}
+
 TEST(a_provider_counts_as_used_when_its_copy_will_not_stay) {
     Cache cache(unified(3));
     cache.run_and_retain(text('s', 50) + text('a', 10));

@@ -217,6 +217,24 @@ TEST(who_would_lose_its_cells_by_waiting_goes_first) {
     }
 }
 
+TEST(who_has_only_a_prefix_that_others_have_too_passes_nobody) {
+    World world(streams(2), {.parallel = 1, .step_token_budget = 64});
+    const std::vector<Token> shared = words(9, 200);
+    const SequenceId first = world.submit(joined(shared, words(1, 100)), 10);
+    world.run();
+    const auto history =
+        joined(joined(joined(shared, words(1, 100)), world.outcomes[first].sampled), words(4, 60));
+    world.submit(joined(shared, words(2, 20)), 50);
+    world.step();
+    world.submit(joined(shared, words(3, 30)), 10);
+    const SequenceId returns = world.submit(history, 10);
+    const SequenceId newcomer = world.submit(joined(shared, words(5, 10)), 10);
+    while (!world.outcomes[returns].finished && !world.outcomes[newcomer].finished)
+        CHECK(world.step());
+    CHECK(world.outcomes[returns].finished);
+    CHECK(world.outcomes[returns].usage.cached_tokens >= 309);
+}
+
 TEST(nobody_is_passed_by_more_than_were_in_front_of_it) {
     World world(streams(8), {.parallel = 1, .step_token_budget = 64});
     std::vector<std::vector<Token>> histories;
