@@ -15,9 +15,9 @@ constexpr Milliseconds kFirstTime = 1024;
 // of all; of all, that one in two comes back in each time.
 constexpr double kAssumed = 0.5;
 constexpr double kAssumedChance = 0.5;
-// Of those that came back twice or more often, so much of what is known of all: where the first
-// ones get to may well be the end of such conversations.
-constexpr double kAssumedFurther = 1.0 / 3;
+// Of those that came back twice or more often, half of what is known of all: where the first ones
+// get to may well be the end of such conversations.
+constexpr double kAssumedFurther = 0.5;
 constexpr std::size_t kFurther = 2;
 
 // When so much is learned, half of it is forgotten: loads change.
