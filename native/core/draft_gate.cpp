@@ -34,10 +34,12 @@ constexpr std::int32_t kTrial = 4;
 // What it counts for then, of a token's time: few texts are read for it. The first time it counts
 // whole, as nothing is known.
 constexpr double kTrialSaves = 1.0 / 32.0;
-// What a draft model may cost beyond what it saves, of the time of all steps; and how much of what
-// it may cost is left for later, in milliseconds.
+// What a draft model may cost beyond what it saves, of the time of all steps that only decode; and
+// how much of what it may cost is left for later, in milliseconds. How much too much it has cost
+// counts up to here: a machine that stood still for a minute says nothing about it.
 constexpr double kRiskedPart = 0.03;
 constexpr double kMostLeft = 5'000.0;
+constexpr double kMostOwed = 500.0;
 // What a new measurement weighs, and how much longer than expected it counts at most.
 constexpr double kWeightOfNew = 0.1;
 constexpr double kMostLonger = 3.0;
@@ -188,7 +190,7 @@ DraftGate::Asking DraftGate::ask(std::span<const Share> shares, double round_ms)
 
 void DraftGate::asked(double milliseconds, std::int64_t right) {
     const double saved = static_cast<double>(right) * alone_ms_;
-    balance_ms_ = std::min(balance_ms_ + saved - milliseconds, kMostLeft);
+    balance_ms_ = std::clamp(balance_ms_ + saved - milliseconds, -kMostOwed, kMostLeft);
 }
 
 void DraftGate::took(std::span<const Pass> passes, double milliseconds) {

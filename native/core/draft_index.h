@@ -25,7 +25,7 @@ struct Draft {
 };
 
 // About 20 bytes for each token. A token is added in constant time; a proposal looks at
-// kMostCandidates places at most.
+// kMostCandidates places at most, and at some hundred tokens for each value of a next row.
 class DraftIndex {
    public:
     static constexpr std::int32_t kLeastMatch = 3;

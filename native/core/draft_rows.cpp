@@ -37,7 +37,11 @@ Draft DraftIndex::next_row(const Draft& proposed, std::int32_t most) const {
         return has_value = is_behind = true;
     };
     if (const auto value = value_before(proposed)) take(*value, row);
-    while (static_cast<std::int32_t>(draft.tokens.size()) < most && row < size()) {
+    const auto is_open = [&] {
+        return static_cast<std::int32_t>(draft.tokens.size()) < most && row < size();
+    };
+    // A value may have no tokens, so the rounds are counted, too.
+    for (std::int32_t round = 0; round < most && is_open(); ++round) {
         const auto value = value_at(row);
         const std::int32_t next = value ? after_run(value->start - 1) : -1;
         if (next >= 0 && next != row && take(*value, next)) continue;
@@ -78,13 +82,14 @@ std::optional<DraftIndex::Value> DraftIndex::value_before(const Draft& proposed)
     return std::nullopt;
 }
 
-// As long as both agree; nothing if that is to the end of the text.
+// As long as both agree; nothing if that is to the end of the text, or longer than a value is.
 std::optional<DraftIndex::Value> DraftIndex::value_of(std::int32_t start, std::int32_t copy) const {
     std::int32_t length = 0;
-    while (copy + length < size() && start + length < copy &&
+    while (copy + length < size() && start + length < copy && length <= kLongestValue &&
            history_[at(start + length)] == history_[at(copy + length)])
         ++length;
-    if (copy + length >= size() || length < kLeastMatch) return std::nullopt;
+    if (copy + length >= size() || length < kLeastMatch || length > kLongestValue)
+        return std::nullopt;
     return Value{start, copy, length};
 }
 

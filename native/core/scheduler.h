@@ -123,7 +123,7 @@ class Scheduler {
     std::int32_t most_drafted(const Sequence& sequence) const;
     Draft propose(Sequence& sequence, std::int32_t most);
     double worth_of(const Sequence& sequence, const Draft& draft) const;
-    void join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
+    std::int32_t join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
     DecodeStatus decode_beside_masks();
     void tell_prompt(const Share& share);

@@ -27,6 +27,7 @@ void Scheduler::plan_drafts() {
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         sequence.proposal = {};
+        sequence.said_by_model = 0;
         const bool held = sequence.state == SequenceState::kHeld;
         decodes_alone = decodes_alone && !held && !sequence.prefilling();
     }
@@ -53,9 +54,10 @@ void Scheduler::plan_drafts() {
     for (std::size_t i = 0; i < shares_.size(); ++i) {
         Share& share = shares_[i];
         share.drafted = chosen[i];
-        const bool by_model = sequences_.at(share.id)->proposal.by_model;
-        batch.push_back({share.slot, share.count + chosen[i]});
-        without_model.push_back({share.slot, share.count + (by_model ? 0 : chosen[i])});
+        const std::int32_t by_model =
+            std::min(sequences_.at(share.id)->said_by_model, share.drafted);
+        batch.push_back({share.slot, share.count + share.drafted});
+        without_model.push_back({share.slot, share.count + share.drafted - by_model});
     }
     passes_ = split_into_passes(std::move(batch), shape_);
     passes_without_model_ = split_into_passes(std::move(without_model), shape_);
@@ -144,13 +146,14 @@ void Scheduler::ask_draft_model() {
 
 // An answer of no use counts as one that was wrong: it took as long.
 void Scheduler::take_answer(Sequence& sequence, Draft draft) {
-    if (sequence.guide && !draft.tokens.empty())
-        join_forced(sequence, draft, most_drafted(sequence));
-    if (draft.tokens.empty()) {
+    auto said = static_cast<std::int32_t>(draft.tokens.size());
+    if (sequence.guide && said > 0) said = join_forced(sequence, draft, most_drafted(sequence));
+    if (said == 0) {
         sequence.drafts.count(draft, 0, true);
         gate_.record().count(draft, 0, true);
     } else {
         sequence.proposal = std::move(draft);
+        sequence.said_by_model = said;
     }
 }
 
@@ -159,16 +162,19 @@ double Scheduler::worth_of(const Sequence& sequence, const Draft& draft) const {
 }
 
 // Of what was read before as much as the grammar accepts, and what it leaves no choice about then.
-void Scheduler::join_forced(Sequence& sequence, Draft& draft, std::int32_t most) {
+// Returns how many tokens it accepts.
+std::int32_t Scheduler::join_forced(Sequence& sequence, Draft& draft, std::int32_t most) {
     draft.tokens.resize(sequence.guide->accepted(draft.tokens));
+    const auto accepted = static_cast<std::int32_t>(draft.tokens.size());
     draft.of_value.resize(std::min(draft.of_value.size(), draft.tokens.size()));
     const bool is_given = sequence.forced_tokens && sequence.top_logprobs < 0;
-    if (draft.tokens.empty() && is_given) return;
-    if (draft.tokens.empty()) draft.match = DraftIndex::kLongestMatch;
+    if (accepted == 0 && is_given) return 0;
+    if (accepted == 0) draft.match = DraftIndex::kLongestMatch;
     for (const Token token : sequence.guide->forced_after(draft.tokens)) {
-        if (static_cast<std::int32_t>(draft.tokens.size()) >= most) return;
+        if (static_cast<std::int32_t>(draft.tokens.size()) >= most) break;
         draft.tokens.push_back(token);
     }
+    return accepted;
 }
 
 // Takes the drafted rows that came true. Returns how many: if any, the row of the last one is
@@ -189,7 +195,9 @@ std::int32_t Scheduler::confirm_drafted(SequenceId id) {
         sequence->resident_ever = std::max(sequence->resident_ever, sequence->resident);
         sequence->drafted.erase(sequence->drafted.begin(), sequence->drafted.begin() + count);
         totals_.accepted_rows += count;
-        if (sequence->proposal.by_model) right_by_model_ += count;
+        const std::int32_t of_model = std::min(sequence->said_by_model, count);
+        sequence->said_by_model -= of_model;
+        right_by_model_ += of_model;
     }
     if (count > 0 && sequence->rows_left() == 0) return count;
     cut_drafted(*sequence);

@@ -62,6 +62,7 @@ struct Sequence {
 
     DraftIndex memory = {};           // of `tokens`, as far as drafts were looked for
     Draft proposal = {};              // of the current step
+    std::int32_t said_by_model = 0;   // of its tokens, the first so many
     std::vector<Token> drafted = {};  // in the cache behind `resident`, while a step is sampled
     DraftRecord drafts = {};          // how often its proposals were right
 

@@ -122,8 +122,9 @@ function orUnmarked(marked: Rules, { syntax, tools, markup }: Beginnings, free: 
 
 /**
  * The same, or a bare object that calls a tool: at the beginning, behind one line, or as a block of code that has the
- * first backtick. It is a call once an object of arguments begins, as for the parser. Elsewhere it is text here: the mask
- * engine keeps one mask, so a lexeme that followed every line would cost two masks a line. This one soon ends.
+ * first backtick. It is a call once an object of arguments begins, as for the parser. What has "parameters" may be a tool's
+ * definition. Elsewhere it is text here, too: the mask engine keeps one mask, so a lexeme that followed every line would
+ * cost two masks a line. This one soon ends.
  */
 function orBare(
   marked: Rules,
@@ -137,7 +138,7 @@ function orBare(
   const between = `${blanks}(,[ \\t]*\\n|\`{3}${blanks}${fence})?`;
   const more = markup.until("behind_bare", "TEXT", openingOf(syntax));
   const calls = tools.map(({ name }, index) => {
-    const head = `${escapeRegex(name)}"${blanks},${blanks}"(arguments|parameters)"${blanks}:`;
+    const head = `${escapeRegex(name)}"${blanks},${blanks}"arguments"${blanks}:`;
     const value = `args_${index} BARE_END after_bare | NO_OBJECT no_bare`;
     return `head_${index}[lazy]: /${head}/\nbare_${index}: head_${index} BARE_BLANKS? (${value})?\n`;
   });

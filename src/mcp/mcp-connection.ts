@@ -331,6 +331,8 @@ export class McpConnection {
 
   #takeInstructions({ instructions }: McpSession): void {
     if (this.#config.instructions === false || instructions === (this.#instructions ?? "")) return;
+    if (this.#instructions !== undefined)
+      this.#options.log.warn({ server: this.id }, "MCP server changed its instructions");
     this.#instructions = instructions === "" ? undefined : instructions;
     this.#options.onToolsChanged?.();
   }

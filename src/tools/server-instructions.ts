@@ -8,13 +8,19 @@ export function instructedMessages(
   messages: readonly ChatMessage[],
   tools: readonly Tool[],
 ): ChatMessage[] {
-  const byServer = new Map(tools.map(({ server, serverInstructions: text }) => [server, text]));
-  const said = [...byServer]
-    .filter(([, text]) => text !== undefined)
-    .map(([server, text]) => `# About the tools of ${server}\n\n${text}`);
+  const byServer = new Map(
+    tools.flatMap(({ server, serverInstructions: text }) => (text ? [[server, text]] : [])),
+  );
+  const said = [...byServer].map(([server, text]) => `# About the tools of ${server}\n\n${text}`);
   if (said.length === 0) return [...messages];
   const [first, ...rest] = messages;
   return first?.role === "system"
-    ? [{ role: "system", content: [first.content, ...said].join("\n\n") }, ...rest]
+    ? [
+        {
+          role: "system",
+          content: [first.content, ...said].filter((text) => text !== "").join("\n\n"),
+        },
+        ...rest,
+      ]
     : [{ role: "system", content: said.join("\n\n") }, ...messages];
 }

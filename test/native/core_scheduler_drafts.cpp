@@ -205,10 +205,6 @@ std::int64_t steps_of(const std::string& prompt, std::vector<std::string> allowe
     return world.scheduler.stats().steps;
 }
 
-}  // namespace
-
-namespace {
-
 // What a decode call takes, in milliseconds.
 struct Cost {
     double call, row;

@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, onTestFinished, test } from "vitest";
 import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
 import { runToolRound } from "../../../src/tools/tool-round.ts";
 import { closeHosts, start } from "./mcp-host-world.ts";
@@ -62,7 +62,9 @@ test("whole numbers keep their digits over HTTP", async () => {
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+  onTestFinished(() => {
+    http.closeAllConnections();
+    http.close();
+  });
   expect(await sent({ id: "raw", url, transport: "http", headers: {} }, args)).toContain(written);
-  http.closeAllConnections();
-  http.close();
 });
