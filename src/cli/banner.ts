@@ -1,12 +1,8 @@
 /** What a started server says: the model, how it is spoken to, its tools, the machine, and a line to try. */
 
-import type { Logger } from "pino";
 import type { DeviceUse } from "../engine/fit.ts";
 import type { MissingDevice } from "../engine/missing-device.ts";
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
-import { tokensByServer, type ToolTokens, toolTokens } from "../server/answer/tool-tokens.ts";
-import type { Chat } from "../chat/chat.ts";
-import type { ToolProvider } from "../tools/types.ts";
 
 export interface BannerFacts {
   url: string;
@@ -21,7 +17,7 @@ export interface BannerFacts {
   chat: ChatText;
   systemInfo: string;
   /** What the tools take of the prompt. Null: there are none, or nothing is known of it. */
-  toolTokens: ToolTokens | null;
+  toolShare: string | null;
   needsKey: boolean;
   /** Told here and nowhere else. */
   generatedKey: string | undefined;
@@ -40,7 +36,7 @@ export function bannerText({
   missingDevice,
   chat,
   systemInfo,
-  toolTokens,
+  toolShare,
   needsKey,
   generatedKey,
   hasPage,
@@ -66,7 +62,7 @@ export function bannerText({
     ...(deviceUse.devices.length === 0 ? [] : [`GPU       ${deviceText(deviceUse)}`]),
     ...(missingDevice === null ? [] : [`GPU       none: ${missingText(missingDevice)}`]),
     chatLine(chat),
-    ...(toolTokens === null ? [] : [`Prompt    ${promptText(toolTokens, cache)}`]),
+    ...(toolShare === null ? [] : [`Prompt    ${toolShare}`]),
     ...(asksPerson
       ? [
           "Approval  the page and fermata chat ask before tools that are not read-only; other APIs run them (--approval)",
@@ -101,18 +97,6 @@ function deviceText({ layers, devices }: DeviceUse): string {
 
 function missingText({ what, remedy }: MissingDevice): string {
   return `${what}\n          -> ${remedy}`;
-}
-
-function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {
-  const advice = takesMost(tokens, size)
-    ? '; choose fewer ("tools": {"allow": […]}) or take a larger --ctx-size'
-    : "";
-  return `the tools take ${tokens.total} of ${size} tokens (${tokensByServer(tokens)})${advice}`;
-}
-
-/** Little room is left for a conversation. */
-function takesMost({ total }: ToolTokens, contextSize: number): boolean {
-  return total > contextSize / 2;
 }
 
 /** llama.cpp's list of what it uses, without the `= 1` behind each. */
@@ -151,27 +135,4 @@ export function chatText({ hasTemplate, hasToolSection, toolFormat }: ChatFacts)
 /** A line of the banner and of doctor's report. */
 export function chatLine({ subject, text }: ChatText): string {
   return `${subject.padEnd(9)} ${text}`;
-}
-
-/** Logs and returns it; null: there are no tools, or the template cannot say. */
-export async function countTools(
-  chat: Pick<Chat, "countPromptTokens">,
-  host: Pick<ToolProvider, "tools">,
-  { cellsPerSequence: context }: CacheInfo,
-  log: Logger,
-): Promise<ToolTokens | null> {
-  const tokens = await toolTokens(chat, host.tools());
-  if (tokens === null || tokens.total === 0) return null;
-  const details = {
-    tokens: tokens.total,
-    context,
-    servers: tokens.byServer,
-  };
-  if (takesMost(tokens, context))
-    log.warn(
-      details,
-      'the tools take most of the context: choose fewer with "tools": {"allow": […]} in the MCP configuration, or take a larger --ctx-size',
-    );
-  else log.info(details, "tokens of the tools");
-  return tokens;
 }

@@ -16,7 +16,7 @@ import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/about/page.ts";
 import type { ServedEmbedder, ServedReranker, ServerConfig } from "../server/services.ts";
 import { WatchedKeys } from "./keys-file.ts";
-import { type BannerFacts, bannerText, countTools } from "./banner.ts";
+import { type BannerFacts, bannerText } from "./banner.ts";
 import {
   createMcpHost,
   loadAgents,
@@ -34,6 +34,7 @@ import { defaultModel, modelFile, modelsFolderOf } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
 import { packageVersion, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
+import { toolShare } from "./tool-share.ts";
 
 /** A round is seldom of more calls; who allows more rounds allows more calls. */
 const callsPerRound = 8;
@@ -129,9 +130,9 @@ export async function startService(
     parts.push(new GivesMemoryBack(loadAddon()));
     const embedder = await loadEmbedder(config);
     const reranker = await loadReranker(config);
-    const tools = host === null ? null : await countTools(chat, host, engine.cache, log);
+    const share = host === null ? null : await toolShare(chat, host, engine.cache, log);
     if (host?.servers().some(({ state }) => state === "starting"))
-      void host.missing().then(() => countTools(chat, host, engine.cache, log));
+      void host.missing().then(() => toolShare(chat, host, engine.cache, log));
     const agents =
       agentsConfig === null
         ? undefined
@@ -185,7 +186,7 @@ export async function startService(
       deviceUse: engine.deviceUse,
       missingDevice: missingDevice(loadAddon()),
       chat: said,
-      toolTokens: tools,
+      toolShare: share,
       systemInfo: loadAddon().systemInfo,
       needsKey: keys.keys.areNeeded,
       generatedKey: config.generatedKey,

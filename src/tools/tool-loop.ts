@@ -3,6 +3,7 @@
 import type {
   ChatEvent,
   ChatGeneration,
+  ChatMessage,
   ChatRequest,
   ToolCall,
   ToolDefinition,
@@ -19,7 +20,6 @@ import {
   nextStep,
 } from "./loop-state.ts";
 import { sample } from "./sampling.ts";
-import { instructedMessages } from "./server-instructions.ts";
 import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
 import { findTool } from "./tool-run.ts";
 import type { RunEvent, Tool, ToolEvent } from "./types.ts";
@@ -59,6 +59,28 @@ export function runToolLoop(
   options: ToolLoopOptions = {},
 ): AsyncGenerator<RunEvent, void, void> {
   return pulled((sink) => new ToolLoop(chat, request, tools, options).run(sink));
+}
+
+/** With what the servers of the tools say about them. Many templates take one system message, and that first. */
+export function instructedMessages(
+  messages: readonly ChatMessage[],
+  tools: readonly Tool[],
+): ChatMessage[] {
+  const byServer = new Map(
+    tools.flatMap(({ server, serverInstructions: text }) => (text ? [[server, text]] : [])),
+  );
+  const said = [...byServer].map(([server, text]) => `# About the tools of ${server}\n\n${text}`);
+  if (said.length === 0) return [...messages];
+  const [first, ...rest] = messages;
+  return first?.role === "system"
+    ? [
+        {
+          role: "system",
+          content: [first.content, ...said].filter((text) => text !== "").join("\n\n"),
+        },
+        ...rest,
+      ]
+    : [{ role: "system", content: said.join("\n\n") }, ...messages];
 }
 
 /** `runToolLoop` for callers with a sink. Use an instance once. */

@@ -69,6 +69,12 @@ export class AnswerPrinter {
     this.end();
   }
 
+  /** It was not cut, stopped or failed. */
+  get isComplete(): boolean {
+    const { end } = this.#state;
+    return end === null || end.status === "complete";
+  }
+
   /** After the last event. */
   end(): void {
     const { end, citations } = this.#state;

@@ -70,8 +70,7 @@ export class Interactive {
       if (line === "end") return 0;
       if (line === "interrupt") {
         if (this.#isWarned) return interruptedExitCode;
-        this.#isWarned = true;
-        screen.line(screen.style("dim", "Ctrl-C again leaves."));
+        this.#warn();
         continue;
       }
       this.#isWarned = false;
@@ -80,6 +79,12 @@ export class Interactive {
       if (outcome === "quit") return 0;
       if (outcome === "left") return interruptedExitCode;
     }
+  }
+
+  #warn(): void {
+    const { screen } = this.#options;
+    this.#isWarned = true;
+    screen.line(screen.style("dim", "Ctrl-C again leaves."));
   }
 
   async #take(line: string): Promise<"quit" | "left" | null> {
@@ -136,6 +141,8 @@ export class Interactive {
         stop: stop.signal,
         leave: leave.signal,
       });
+      // It ended before it could be stopped.
+      if (stop.signal.aborted && printer.isComplete) this.#warn();
       return null;
     } catch (error) {
       if (leave.signal.aborted) return "left";

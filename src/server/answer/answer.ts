@@ -3,12 +3,18 @@
 import type { ApiKeys } from "../http/api-keys.ts";
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
-import type { ChatRequest, ChatUsage, FinishReason, ToolDefinition } from "../../chat/types.ts";
+import type {
+  ChatMessage,
+  ChatRequest,
+  ChatUsage,
+  FinishReason,
+  ToolDefinition,
+} from "../../chat/types.ts";
 import { addUsage } from "../../chat/answer/engine-run.ts";
 import { noUsage } from "../../engine/generation.ts";
 import type { CallJournal, ToolOversight } from "../../tools/oversight.ts";
 import type { Sink } from "../../tools/event-stream.ts";
-import { ToolLoop } from "../../tools/tool-loop.ts";
+import { instructedMessages, ToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
 import { checkToolChoice, type ToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/access.ts";
@@ -21,13 +27,7 @@ import type { Metrics } from "../metrics.ts";
 import { type AnswerName, answerOf, type AnswerTrace, type Traces } from "./traces.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
-import {
-  definitionsOf,
-  messagesFor,
-  resolveToolMode,
-  type Target,
-  type ToolMode,
-} from "./target.ts";
+import { definitionsOf, resolveToolMode, type Target, type ToolMode } from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";
 
 /** `Tool.server` of functions that the client runs while the sequence is held. */
@@ -118,6 +118,11 @@ export async function countPrompt(
   const messages = messagesFor(mode, prompt.messages);
   const tools = [...definitionsOf(mode)];
   return await target.chat.countPromptTokens({ ...prompt, messages, tools }, { mayExceed: true });
+}
+
+/** As the model reads them: with what the servers say about the tools that it may call. */
+export function messagesFor(mode: ToolMode, messages: readonly ChatMessage[]): ChatMessage[] {
+  return instructedMessages(messages, mode.kind === "internal" ? mode.tools : []);
 }
 
 function promptOf(

@@ -11,7 +11,6 @@ import { fieldError } from "../body/field.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
-import { instructedMessages } from "../../tools/server-instructions.ts";
 import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
 import type { ToolChoice } from "../body/tools.ts";
 
@@ -181,9 +180,4 @@ export function definitionsOf(mode: ToolMode): readonly ToolDefinition[] {
   if (mode.kind === "external") return mode.tools;
   if (mode.kind === "none") return [];
   return mode.limits?.offered ?? mode.tools.map((tool) => tool.definition);
-}
-
-/** As the model reads them: with what the servers say about the tools that it may call. */
-export function messagesFor(mode: ToolMode, messages: readonly ChatMessage[]): ChatMessage[] {
-  return instructedMessages(messages, mode.kind === "internal" ? mode.tools : []);
 }

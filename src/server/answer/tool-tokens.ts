@@ -1,7 +1,7 @@
 /** What tools take of the prompt, and what to do when it is too long for the context. */
 
 import { FermataError } from "../../errors.ts";
-import { instructedMessages } from "../../tools/server-instructions.ts";
+import { instructedMessages } from "../../tools/tool-loop.ts";
 import type { Tool } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
 import type { ToolMode } from "./target.ts";

@@ -13,14 +13,8 @@ import { parseMessagesRequestInParts, parseCountRequestInParts } from "./request
 import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import { countPrompt, planAnswer, runRequest } from "../answer/answer.ts";
-import {
-  definitionsOf,
-  messagesFor,
-  resolveTarget,
-  type Target,
-  wantedModel,
-} from "../answer/target.ts";
+import { countPrompt, messagesFor, planAnswer, runRequest } from "../answer/answer.ts";
+import { definitionsOf, resolveTarget, type Target, wantedModel } from "../answer/target.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
   const { config, active, warnings } = context;

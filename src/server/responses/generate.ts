@@ -3,8 +3,7 @@
 import type { ChatRequest, HeldTurn, WrittenRound } from "../../chat/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import { type RunContext, runEvents } from "../answer/answer.ts";
-import { messagesFor } from "../answer/target.ts";
+import { messagesFor, type RunContext, runEvents } from "../answer/answer.ts";
 import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";

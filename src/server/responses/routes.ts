@@ -2,7 +2,8 @@
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { messagesFor, resolveTarget, wantedModel } from "../answer/target.ts";
+import { messagesFor } from "../answer/answer.ts";
+import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import { finishInTurns } from "../../parts.ts";
