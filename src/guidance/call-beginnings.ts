@@ -122,7 +122,8 @@ function orUnmarked(marked: Rules, { syntax, tools, markup }: Beginnings, free: 
 
 /**
  * The same, or a bare object that calls a tool: at the beginning, behind one line, or as a block of code that has the
- * first backtick. It is a call once an object of arguments begins, as for the parser. What has "parameters" may be a tool's
+ * first backtick. It is a call from "arguments" on, and an object must follow: with other values allowed, a model that would
+ * break the line behind the brace, which no arguments do here, writes one of those. What has "parameters" may be a tool's
  * definition. Elsewhere it is text here, too: the mask engine keeps one mask, so a lexeme that followed every line would
  * cost two masks a line. This one soon ends.
  */
@@ -139,15 +140,14 @@ function orBare(
   const more = markup.until("behind_bare", "TEXT", openingOf(syntax));
   const calls = tools.map(({ name }, index) => {
     const head = `${escapeRegex(name)}"${blanks},${blanks}"arguments"${blanks}:`;
-    const value = `args_${index} BARE_END after_bare | NO_OBJECT no_bare`;
-    return `head_${index}[lazy]: /${head}/\nbare_${index}: head_${index} BARE_BLANKS? (${value})?\n`;
+    const value = `args_${index} BARE_END after_bare`;
+    return `head_${index}[lazy]: /${head}/\nbare_${index}: head_${index} BARE_BLANKS? ${value}\n`;
   });
   const rules = [
     marked.rules,
     more.rule,
     ...calls,
     `BARE_BLANKS: /[ \\n\\r\\t]+/\n`,
-    `NO_OBJECT: /[^{ \\n\\r\\t]/\n`,
     `BARE_END: /${blanks}\\}/\n`,
     `BARE: ${free} & ${regexTerminal(before + opening)}\n`,
     "first_bare[lazy]: BARE\n",
