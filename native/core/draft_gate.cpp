@@ -35,8 +35,8 @@ constexpr std::int32_t kTrial = 4;
 // whole, as nothing is known.
 constexpr double kTrialSaves = 1.0 / 32.0;
 // What a draft model may cost beyond what it saves, of the time of all steps that only decode; and
-// how much of what it may cost is left for later, in milliseconds. How much too much it has cost
-// counts up to here: a machine that stood still for a minute says nothing about it.
+// how much of what it may cost is left for later, in milliseconds. What it cost beyond that counts
+// up to kMostOwed: a machine that stood still for a minute says nothing about the model.
 constexpr double kRiskedPart = 0.03;
 constexpr double kMostLeft = 5'000.0;
 constexpr double kMostOwed = 500.0;

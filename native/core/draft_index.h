@@ -25,7 +25,7 @@ struct Draft {
 };
 
 // About 20 bytes for each token. A token is added in constant time; a proposal looks at
-// kMostCandidates places at most, and at some hundred tokens for each value of a next row.
+// kMostCandidates places at most. For a next row, up to 1,024 tokens behind each value are searched.
 class DraftIndex {
    public:
     static constexpr std::int32_t kLeastMatch = 3;

@@ -136,7 +136,7 @@ std::vector<DraftModel::Open> DraftModel::extend(std::span<const Reader> readers
     return going;
 }
 
-// `length`: of what it has of the text.
+// `length`: so many tokens of the text are in its cache.
 bool DraftModel::is_worth_reading(const Reader& reader, std::int32_t length) const {
     const auto size = static_cast<std::int32_t>(reader.tokens.size());
     if (size > shape_.cells_per_sequence || read_row_.value * (size - length) > reader.worth)
