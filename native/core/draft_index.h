@@ -25,7 +25,8 @@ struct Draft {
 };
 
 // About 20 bytes for each token. A token is added in constant time; a proposal looks at
-// kMostCandidates places at most. For a next row, up to 1,024 tokens behind each value are searched.
+// kMostCandidates places at most. For a next row, up to 1,024 tokens behind each value are
+// searched.
 class DraftIndex {
    public:
     static constexpr std::int32_t kLeastMatch = 3;
