@@ -67,11 +67,12 @@ Result<std::unique_ptr<LlamaBackend>> load_draft_model(const LoadOptions& option
                                                        const Model& model, LlamaBackend& engine,
                                                        std::function<bool(float)> on_progress) {
     const CacheShape shape = engine.shape();
-    if (!shape.partial_truncate || shape.fixed_chunk > 0)
+    const bool takes_back = shape.partial_truncate || shape.undo_rows > 0;
+    if (!takes_back || shape.fixed_chunk > 0)
         return refusal(
-            "draftModel has no use here: drafts are tokens that may be taken back, and this "
-            "model's cache (recurrent layers, or a sliding window) cannot be cut back. Leave it "
-            "out.");
+            "draftModel has no use here: drafts are tokens that may be taken back, and the cache "
+            "of "
+            "this model's recurrent layers cannot be cut back. Leave it out.");
     auto draft = load_draft_weights(options, std::move(on_progress), false);
     if (!draft.ok()) return draft.error();
     if (!have_one_vocabulary(model.vocabulary(), draft.value()->vocabulary()))

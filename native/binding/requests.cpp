@@ -246,6 +246,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
     backend.forks = options.loop.scheduler.ram_limit > 0;
     if (fields.has("draftLimit"))
         options.loop.scheduler.draft_limit = fields.int32("draftLimit", 0, kMaxInt32);
+    backend.undo_rows = options.loop.scheduler.draft_limit;
     if (fields.has("draftModel")) {
         const Fields draft = fields.object("draftModel");
         options.draft_model =

@@ -33,6 +33,9 @@ struct CacheShape {
     // false for recurrent, hybrid and sliding-window models: what they keep of earlier positions is
     // overwritten. Their slots are cut back to forks.
     bool partial_truncate = true;
+    // Without partial_truncate: right after a decode call, truncate() takes back so many of the
+    // rows that it added to a slot, but not the first of them. 0: none.
+    std::int32_t undo_rows = 0;
     // A fork is all there is of its positions (recurrent models without attention): no slot needs
     // to hold them.
     bool forks_stand_alone = false;

@@ -36,7 +36,9 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       prefill_budget_(config.target_itl_ms, config.short_chunks) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
-    if (!shape_.partial_truncate || shape_.fixed_chunk > 0) config_.draft_limit = 0;
+    if (!shape_.partial_truncate)
+        config_.draft_limit = std::min(config_.draft_limit, shape_.undo_rows);
+    if (shape_.fixed_chunk > 0) config_.draft_limit = 0;
 }
 
 bool Scheduler::step(Milliseconds now) {

@@ -20,6 +20,10 @@ constexpr std::int32_t kMinLogitRows = 16;
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 31;
 // Rows of a chunk where what is computed may not depend on what else runs.
 constexpr std::int32_t kFixedChunk = 32;
+// llama.cpp wants a pass to have more rows than those that may be taken back and the one before.
+constexpr std::int32_t kRowsBesideUndo = 2;
+// For the states of a slot's rows that may be taken back.
+constexpr std::int64_t kUndoBytes = std::int64_t{256} << 20;
 constexpr std::int32_t kLineRows = 16;  // as many 4-byte values fill a cache line
 
 std::int64_t round_up(std::int64_t cells) {
@@ -137,6 +141,17 @@ bool keeps_full_window(const Model& model, const BackendOptions& options) {
            (options.deterministic || !options.forks);
 }
 
+// Recurrent layers keep a state for each row that may be taken back.
+std::int32_t undo_rows_of(const Model& model, const BackendOptions& options,
+                          const CacheShape& shape) {
+    if (shape.partial_truncate || options.deterministic) return 0;
+    const std::int64_t bytes = model.shape().state_bytes;
+    const std::int64_t states = bytes > 0 ? kUndoBytes / bytes : options.undo_rows;
+    const std::int64_t rows = std::min<std::int64_t>(
+        {options.undo_rows, states, shape.micro_batch_rows - kRowsBesideUndo});
+    return static_cast<std::int32_t>(std::max<std::int64_t>(rows, 0));
+}
+
 CacheShape shape_of(const Model& model, const BackendOptions& options) {
     CacheShape shape;
     const bool streams = options.layout == CacheLayout::kStreams;
@@ -153,6 +168,7 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
     const bool slides = model.shape().sliding_window > 0;
     shape.partial_truncate =
         !model.info().is_recurrent && (!slides || keeps_full_window(model, options));
+    shape.undo_rows = undo_rows_of(model, options, shape);
     shape.forks_stand_alone = llama_model_is_recurrent(model.handle());
     // Rows that are computed again with their chunk are truncated first.
     if (options.deterministic) {
@@ -178,6 +194,7 @@ llama_context_params params_of(const CacheShape& shape, const BackendOptions& op
     params.type_k = type_of(options.keys);
     params.type_v = type_of(options.values);
     params.swa_full = keeps_full_window;
+    params.n_rs_seq = static_cast<std::uint32_t>(shape.undo_rows);
     apply(options.rope, params);
     params.kv_unified = shape.layout == CacheLayout::kUnified;
     return params;
@@ -254,6 +271,9 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(
             return Error{memory_failed ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument,
                          "The cache cannot be created: " + why};
         }
+        // Not every kind of recurrent layer keeps its states.
+        if (backend->undoes_states())
+            backend->shape_.undo_rows = static_cast<std::int32_t>(llama_n_rs_seq(context));
         backend->cache_bytes_ = cache_in(memory_needs(context));
         backend->memory_ = llama_get_memory(context);
         if (backend->memory_ == nullptr) {

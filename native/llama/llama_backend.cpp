@@ -19,6 +19,7 @@ LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape&
     : model_(std::move(model)),
       shape_(shape),
       lengths_(static_cast<std::size_t>(shape.slot_count), 0),
+      undoable_(static_cast<std::size_t>(shape.slot_count), 0),
       batch_(std::make_unique<BatchArrays>(shape.max_rows)),
       dry_samplers_(model_->vocabulary().handle()) {}
 
@@ -30,6 +31,7 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     has_logits_.clear();
     last_error_ = find_fault(rows);
     if (!last_error_.empty()) return DecodeStatus::kFailed;
+    std::ranges::fill(undoable_, 0);
 
     const LogCapture log;
     threads_->adapt(context_.get());
@@ -51,9 +53,13 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     }
     threads_->computed(context_.get());
     for (const BatchRow& row : rows) {
-        lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
+        const auto slot = static_cast<std::size_t>(row.slot);
+        // Its first row is at the position that was the slot's length.
+        if (row.position > lengths_[slot] && undoable_[slot] < shape_.undo_rows) ++undoable_[slot];
         has_logits_.push_back(row.wants_logits);
     }
+    for (const BatchRow& row : rows)
+        lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
     return DecodeStatus::kOk;
 }
 

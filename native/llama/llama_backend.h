@@ -64,6 +64,10 @@ struct BackendOptions {
     KvType values = KvType::kF16;  // quantized: not with FlashAttention::kOff
     RopeOptions rope = {};
     bool deterministic = false;  // CacheShape::fixed_chunk is set; streams only
+    // Rows of a decode call that may be taken back where the cache cannot be cut:
+    // CacheShape::undo_rows. Each costs the memory of one more state of the recurrent layers, for
+    // each slot.
+    std::int32_t undo_rows = 0;
     // Forks will be kept: a sliding-window model's caches need no more than the window.
     bool forks = true;
 };
@@ -122,6 +126,7 @@ class LlamaBackend final : public Backend {
     void clear(SlotId slot);
     bool can_cut(SlotId slot, std::int32_t length) const;
     bool shares_windows() const;
+    bool undoes_states() const { return model_->info().is_recurrent && shape_.undo_rows > 0; }
     bool copy_in_streams(SlotId from, SlotId to, std::int32_t length);
     bool copy_in_pool(SlotId from, SlotId to, std::int32_t length);
     std::size_t state_size(SlotId slot, std::uint32_t parts);
@@ -132,7 +137,8 @@ class LlamaBackend final : public Backend {
     std::shared_ptr<const Model> model_;
     CacheShape shape_;
     std::uint64_t cache_bytes_ = 0;
-    std::vector<std::int32_t> lengths_;  // positions resident, per slot
+    std::vector<std::int32_t> lengths_;   // positions resident, per slot
+    std::vector<std::int32_t> undoable_;  // recurrent: rows of the last decode, per slot
     std::string last_error_;
     std::atomic<bool> aborted_{false};
     std::unique_ptr<llama_context, FreeContext> context_;

@@ -54,10 +54,10 @@ bool LlamaBackend::copy_in_pool(SlotId from, SlotId to, std::int32_t length) {
     const bool whole = length == lengths_[static_cast<std::size_t>(from)];
     llama_memory_seq_cp(memory_, from, to, whole ? -1 : 0, whole ? -1 : length);
     lengths_[static_cast<std::size_t>(to)] = length;
-    if (model_->shape().sliding_window == 0)
-        return llama_memory_seq_pos_max(memory_, to) == length - 1;
-    if (shares_windows()) return llama_memory_seq_pos_max(memory_, to) == length - 1;
-    // Cells of a window that two slots share are never free again while both stay.
+    const bool shares = model_->shape().sliding_window == 0 || shares_windows();
+    if (shares && !undoes_states()) return llama_memory_seq_pos_max(memory_, to) == length - 1;
+    // Cells of a window that two slots share are never free again while both stay; and a copied
+    // state is the last one of the slot, whichever it was taken back to.
     const SavedCells window = fork(from);
     return !window.empty() && cut_back(to, window);
 }
@@ -72,12 +72,14 @@ bool LlamaBackend::truncate(SlotId slot, std::int32_t length) {
     }
     if (!can_cut(slot, length) || !llama_memory_seq_rm(memory_, slot, length, -1)) return false;
     resident = length;
+    undoable_[static_cast<std::size_t>(slot)] = 0;
     return true;
 }
 
 // A sliding-window cache reports success even when the cells it needs have been overwritten.
 bool LlamaBackend::can_cut(SlotId slot, std::int32_t length) const {
-    if (model_->info().is_recurrent) return false;
+    const auto at = static_cast<std::size_t>(slot);
+    if (model_->info().is_recurrent && lengths_[at] - length > undoable_[at]) return false;
     const std::int32_t window = model_->shape().sliding_window;
     return window == 0 || llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
 }
@@ -178,6 +180,7 @@ bool LlamaBackend::read_state(SlotId slot, const SavedCells& saved, std::uint32_
 void LlamaBackend::clear(SlotId slot) {
     llama_memory_seq_rm(memory_, slot, -1, -1);
     lengths_[static_cast<std::size_t>(slot)] = 0;
+    undoable_[static_cast<std::size_t>(slot)] = 0;
 }
 
 }  // namespace fermata

@@ -27,6 +27,17 @@ std::int32_t metadata_number(const llama_model* model, const std::string& key,
     return value.empty() ? otherwise : std::atoi(value.c_str());
 }
 
+// Of short convolutions (LFM2) so few that they do not matter; of kinds that tell no sizes, what
+// those of a model of nine billion weights have.
+std::int64_t state_bytes_of(const llama_model* model, const std::string& architecture) {
+    constexpr std::int64_t kWhereNotTold = std::int64_t{64} << 20;
+    if (!metadata(model, architecture + ".shortconv.l_cache").empty()) return 0;
+    const std::int64_t state = metadata_number(model, architecture + ".ssm.state_size", 0);
+    const std::int64_t inner = metadata_number(model, architecture + ".ssm.inner_size", 0);
+    if (state <= 0 || inner <= 0) return kWhereNotTold;
+    return state * inner * llama_model_n_layer(model) * std::int64_t{sizeof(float)};
+}
+
 ModelShape shape_of(const llama_model* model, const std::string& architecture,
                     std::int32_t gpu_layers) {
     ModelShape shape;
@@ -35,6 +46,8 @@ ModelShape shape_of(const llama_model* model, const std::string& architecture,
     shape.key_length = metadata_number(model, architecture + ".attention.key_length", head);
     shape.value_length = metadata_number(model, architecture + ".attention.value_length", head);
     shape.sliding_window = llama_model_n_swa(model);
+    if (llama_model_is_recurrent(model) || llama_model_is_hybrid(model))
+        shape.state_bytes = state_bytes_of(model, architecture);
     const std::int32_t layers = llama_model_n_layer(model);
     shape.gpu_layers = !llama_supports_gpu_offload() ? 0
                        : gpu_layers < 0              ? layers

@@ -54,6 +54,7 @@ struct ModelShape {
     std::int32_t value_length = 0;    // per head
     std::int32_t sliding_window = 0;  // 0 = none
     std::int32_t gpu_layers = 0;      // in force, at most all
+    std::int64_t state_bytes = 0;     // of recurrent layers, for a sequence, about
 };
 
 class Model {

@@ -73,3 +73,29 @@ describe.each(kinds)("%s", (kind) => {
     await engine.close();
   });
 });
+
+/** llama.cpp keeps states to go back to for some kinds of recurrent layers. */
+it.each(["gemma3", "gpt-oss", "lfm2", "qwen35"] as const)(
+  "%s: rejected drafts leave the cache as it was",
+  async (kind) => {
+    const options = { modelPath: writeRandomKind(kind), threads: 1, contextSize: 2048 };
+    const copied = words(1, 24);
+    const script = Int32Array.from([...copied, ...words(2, 1), ...copied.slice(0, 20)]);
+    const run = async (drafts: boolean) => {
+      const engine = await Engine.load({ ...options, drafts, audit: true });
+      const sampling = { ...greedy, script, samplesAfterScript: true, ignoresEnd: true };
+      const generation = engine.generate({ prompt: promptOf(1), sampling, maxTokens: 60 });
+      await collect(generation);
+      const stats = engine.stats();
+      expect(await engine.checkIntegrity()).toBe("");
+      await engine.close();
+      return { tokens: [...generation.tokens], stats };
+    };
+    const [drafting, plain] = [await run(true), await run(false)];
+    expect(drafting.tokens).toEqual(plain.tokens);
+    expect(drafting.stats.acceptedRows).toBeGreaterThan(0);
+    expect(drafting.stats.draftedRows).toBeGreaterThan(drafting.stats.acceptedRows);
+    expect(drafting.stats.recomputedTokens).toBe(0);
+    expect(drafting.stats.steps).toBeLessThan(plain.stats.steps);
+  },
+);

@@ -86,6 +86,10 @@ Case random_case(std::uint32_t seed) {
               .requests = {},
               .result = repeated(dice),
               .keeps_pending = dice.one_in(2)};
+    if (dice.one_in(3)) {
+        made.shape.partial_truncate = false;
+        made.shape.undo_rows = static_cast<std::int32_t>(1 + dice.below(16));
+    }
     if (dice.one_in(2)) made.shape.max_logit_rows = static_cast<std::int32_t>(6 + dice.below(10));
     for (std::uint32_t i = 0; i < count; ++i)
         made.requests.push_back(random_request(dice));
@@ -102,6 +106,7 @@ std::unique_ptr<DraftModel> draft_model_for(const Case& each, std::uint32_t seed
     CacheShape shape = each.shape;
     shape.max_rows = shape.micro_batch_rows = DraftModel::kMostRead;
     shape.max_logit_rows = 0;
+    shape.partial_truncate = true;
     shape.cells_per_sequence -= static_cast<std::int32_t>(seed % 60);
     auto backend = std::make_unique<FakeBackend>(shape);
     backend->set_copies(each.copies - seed % 60);
@@ -117,10 +122,13 @@ std::unique_ptr<DraftModel> draft_model_for(const Case& each, std::uint32_t seed
 Run run(const Case& each, std::int32_t draft_limit, std::uint32_t seed) {
     Dice dice(seed);
     const auto draft_model = seed % 2 == 0 ? draft_model_for(each, seed) : nullptr;
-    World world(
-        each.shape,
-        {.parallel = 4, .step_token_budget = 40, .left_limit = 8, .draft_limit = draft_limit},
-        nullptr, draft_model.get());
+    World world(each.shape,
+                {.parallel = 4,
+                 .step_token_budget = 40,
+                 .ram_limit = each.shape.partial_truncate ? 0 : 1 << 20,
+                 .left_limit = 8,
+                 .draft_limit = draft_limit},
+                nullptr, draft_model.get());
     world.backend.set_copies(each.copies);
     world.backend.set_end_period(each.end_period);
     std::map<SequenceId, std::size_t> read;

@@ -169,6 +169,7 @@ class FakeBackend : public Backend {
         if (unified && cells_in_use() + static_cast<std::int64_t>(rows.size()) > shape_.cells_total)
             return DecodeStatus::kNoCells;
         logits_.assign(rows.size(), {});
+        undoable_.clear();
         const auto wanted = std::ranges::count_if(rows, &BatchRow::wants_logits);
         require(shape_.max_logit_rows == 0 || wanted <= shape_.max_logit_rows, "decode: logits");
         SlotId last = kNoSlot;
@@ -184,6 +185,8 @@ class FakeBackend : public Backend {
                 felt(static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(i));
             slot.push_back(std::make_shared<Cell>(Cell{row.token, row.position, shape}));
             if (row.wants_logits) logits_[i] = logits_of(hash_of(slot), content(row.slot));
+            const bool first = i == 0 || rows[i - 1].slot != row.slot;
+            if (!first && undoable_[row.slot] < shape_.undo_rows) ++undoable_[row.slot];
         }
         if (status == DecodeStatus::kFailed) {
             logits_.clear();
@@ -220,7 +223,9 @@ class FakeBackend : public Backend {
         require(length >= 0 && length <= static_cast<std::int32_t>(cells.size()),
                 "truncate: length");
         const bool whole = length == 0 || length == static_cast<std::int32_t>(cells.size());
-        if (!shape_.partial_truncate && !whole) return false;
+        const bool undoes = length >= static_cast<std::int32_t>(cells.size()) - undoable_[slot];
+        if (!shape_.partial_truncate && !whole && !undoes) return false;
+        undoable_[slot] = 0;
         cells.resize(static_cast<std::size_t>(length));
         return true;
     }
@@ -370,6 +375,7 @@ class FakeBackend : public Backend {
     bool feels_shapes_ = false;
     std::optional<std::size_t> broken_;
     bool saves_ = true, restores_ = true;
+    std::map<SlotId, std::int32_t> undoable_;  // rows of the last decode
     std::int64_t decode_calls_ = 0;
     std::int64_t rows_ = 0;
 };

@@ -10,35 +10,15 @@
 #include "check.h"
 #include "core/scheduler.h"
 #include "llama/llama_backend.h"
-#include "random_models.h"
+#include "model_kinds.h"
 #include "recording_backend.h"
-#include "test_device.h"
 
 using namespace fermata;
 using namespace fermata::testing;
 
 namespace {
 
-std::shared_ptr<const Model> model;
-std::vector<std::string> given;  // models in the place of the random ones
-
 constexpr std::int32_t kPrompt = 150;
-
-Token word(std::int32_t seed, std::int32_t at) {
-    return 300 + (seed * 7919 + at * 104729) % (model->vocabulary().size() - 300);
-}
-
-std::vector<Token> words(std::int32_t seed, std::int32_t count) {
-    std::vector<Token> tokens;
-    for (std::int32_t at = 0; at < count; ++at)
-        tokens.push_back(word(seed, at));
-    return tokens;
-}
-
-std::vector<Token> joined(std::vector<Token> first, const std::vector<Token>& second) {
-    first.insert(first.end(), second.begin(), second.end());
-    return first;
-}
 
 std::unique_ptr<LlamaBackend> make_backend(CacheLayout layout, std::int32_t slots = 4,
                                            std::int32_t cells = 1024) {
@@ -50,26 +30,6 @@ std::unique_ptr<LlamaBackend> make_backend(CacheLayout layout, std::int32_t slot
                                                 .micro_batch_rows = 256});
     if (!outcome.ok()) check::fail(__FILE__, __LINE__, outcome.error().message);
     return std::move(outcome.value());
-}
-
-using Body = void (*)(CacheLayout);
-
-void for_each_kind(Body body) {
-    std::vector<std::string> paths = given;
-    for (const Kind kind : {Kind::kSlidingWindow, Kind::kHybrid, Kind::kRecurrent})
-        if (given.empty()) paths.push_back(RandomModel(kind).write());
-    for (const std::string& path : paths) {
-        auto loaded =
-            Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
-        if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
-        model = loaded.value();
-        for (const CacheLayout layout : {CacheLayout::kStreams, CacheLayout::kUnified}) {
-            std::printf("  %s, %s\n", model->info().architecture.c_str(),
-                        layout == CacheLayout::kStreams ? "streams" : "unified");
-            body(layout);
-        }
-        model.reset();
-    }
 }
 
 // --- the backend ---
@@ -99,22 +59,6 @@ std::vector<float> fresh(CacheLayout layout, std::int32_t seed) {
     Slots slots{layout};
     slots.decode(0, seed, 0, kPrompt);
     return slots.decode(0, seed, kPrompt, kPrompt + 9);
-}
-
-float distance(const std::vector<float>& a, const std::vector<float>& b) {
-    float largest = 0.0f;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        largest = std::max(largest, std::abs(a[i] - b[i]));
-    return largest;
-}
-
-// Unified: other cells lie between, so sums round differently, far less than another text would. So
-// they do where a window that had come round its cells was moved: its order is another one.
-void expect_equal(CacheLayout layout, const std::vector<float>& actual,
-                  const std::vector<float>& expected, const std::vector<float>& other) {
-    const bool moves = model->shape().sliding_window > 0;
-    CHECK(layout == CacheLayout::kUnified || moves || actual == expected);
-    CHECK(distance(actual, expected) * 20 < distance(actual, other));
 }
 
 // --- the engine ---

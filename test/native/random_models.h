@@ -17,7 +17,7 @@
 
 namespace fermata::testing {
 
-enum class Kind : std::uint8_t { kSlidingWindow, kHybrid, kRecurrent };
+enum class Kind : std::uint8_t { kSlidingWindow, kHybrid, kDeltaNet, kRecurrent };
 
 inline const char* name_of(Kind kind) {
     switch (kind) {
@@ -25,6 +25,8 @@ inline const char* name_of(Kind kind) {
             return "gemma3";
         case Kind::kHybrid:
             return "lfm2";
+        case Kind::kDeltaNet:
+            return "qwen35";
         case Kind::kRecurrent:
             return "mamba2";
     }
@@ -50,6 +52,7 @@ class RandomModel {
         tensor("token_embd.weight", {kWidth, vocabulary_});
         if (kind == Kind::kSlidingWindow) add_sliding_window();
         if (kind == Kind::kHybrid) add_hybrid();
+        if (kind == Kind::kDeltaNet) add_delta_net();
         if (kind == Kind::kRecurrent) add_recurrent();
     }
     ~RandomModel() {
@@ -107,8 +110,9 @@ class RandomModel {
     void norm(const std::string& name, std::int64_t size) { tensor(name, {size}, 1.0f, 0.1f); }
     static std::string block(std::int64_t layer) { return "blk." + std::to_string(layer) + "."; }
 
-    void add_attention(std::int64_t layer) {
-        tensor(block(layer) + "attn_q.weight", {kWidth, kHeads * kHead});
+    // `parts`: of a query; with two, one of them is its gate.
+    void add_attention(std::int64_t layer, std::int64_t parts = 1) {
+        tensor(block(layer) + "attn_q.weight", {kWidth, parts * kHeads * kHead});
         tensor(block(layer) + "attn_k.weight", {kWidth, kKvHeads * kHead});
         tensor(block(layer) + "attn_v.weight", {kWidth, kKvHeads * kHead});
         tensor(block(layer) + "attn_output.weight", {kHeads * kHead, kWidth});
@@ -117,6 +121,9 @@ class RandomModel {
     }
     void add_feed_forward(std::int64_t layer) {
         norm(block(layer) + "ffn_norm.weight", kWidth);
+        add_inner(layer);
+    }
+    void add_inner(std::int64_t layer) {
         tensor(block(layer) + "ffn_gate.weight", {kWidth, kInner});
         tensor(block(layer) + "ffn_up.weight", {kWidth, kInner});
         tensor(block(layer) + "ffn_down.weight", {kInner, kWidth});
@@ -158,6 +165,44 @@ class RandomModel {
             tensor(block(layer) + "shortconv.conv.weight", {3, kWidth});
             tensor(block(layer) + "shortconv.in_proj.weight", {kWidth, 3 * kWidth});
             tensor(block(layer) + "shortconv.out_proj.weight", {kWidth, kWidth});
+        }
+    }
+
+    // Each third layer has attention, with a gate.
+    void add_delta_net() {
+        constexpr std::int64_t kStateHeads = 4, kKeyHeads = 2, kValues = kStateHeads * kHead;
+        set("attention.head_count", kHeads);
+        set("attention.head_count_kv", kKvHeads);
+        set("attention.key_length", kHead);
+        set("attention.value_length", kHead);
+        set("full_attention_interval", 3);
+        const std::array<std::int32_t, 4> sections{4, 2, 2, 0};
+        gguf_set_arr_data(gguf_, key("rope.dimension_sections").c_str(), GGUF_TYPE_INT32,
+                          sections.data(), sections.size());
+        set("ssm.conv_kernel", 4);
+        set("ssm.inner_size", kValues);
+        set("ssm.state_size", kHead);
+        set("ssm.time_step_rank", kStateHeads);
+        set("ssm.group_count", kKeyHeads);
+        norm("output_norm.weight", kWidth);
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+            norm(block(layer) + "attn_norm.weight", kWidth);
+            norm(block(layer) + "post_attention_norm.weight", kWidth);
+            add_inner(layer);
+            if (layer % 3 == 2) {
+                add_attention(layer, 2);
+                continue;
+            }
+            constexpr std::int64_t kConvolved = 2 * kKeyHeads * kHead + kValues;
+            tensor(block(layer) + "attn_qkv.weight", {kWidth, kConvolved});
+            tensor(block(layer) + "attn_gate.weight", {kWidth, kValues});
+            tensor(block(layer) + "ssm_conv1d.weight", {4, kConvolved});
+            tensor(block(layer) + "ssm_dt.bias", {kStateHeads}, -2.0f, 0.5f);
+            tensor(block(layer) + "ssm_a", {kStateHeads}, -0.5f, 0.3f);
+            tensor(block(layer) + "ssm_beta.weight", {kWidth, kStateHeads});
+            tensor(block(layer) + "ssm_alpha.weight", {kWidth, kStateHeads});
+            norm(block(layer) + "ssm_norm.weight", kHead);
+            tensor(block(layer) + "ssm_out.weight", {kValues, kWidth});
         }
     }
 

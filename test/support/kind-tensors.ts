@@ -6,6 +6,7 @@ export const kinds = [
   "lfm2",
   "granitehybrid",
   "qwen3next",
+  "qwen35",
   "mamba2",
   "rwkv7",
 ] as const;
@@ -21,6 +22,23 @@ const headSize = 16;
 const experts = 4;
 const steps = 8;
 const state = 16;
+
+/** Of the state's keys and values, all heads. */
+const stateKeys = 2 * state;
+const stateValues = 4 * state;
+const deltaNetNumbers = {
+  "attention.head_count": heads,
+  "attention.head_count_kv": kvHeads,
+  "attention.key_length": headSize,
+  "attention.value_length": headSize,
+  "rope.dimension_count": headSize,
+  full_attention_interval: 3,
+  "ssm.conv_kernel": 4,
+  "ssm.inner_size": stateValues,
+  "ssm.state_size": state,
+  "ssm.time_step_rank": 4,
+  "ssm.group_count": 2,
+};
 
 export interface Tensor {
   name: string;
@@ -139,54 +157,37 @@ export const parts: Record<Kind, () => Parts> = {
     ],
     hasOutput: true,
   }),
-  qwen3next: () => {
-    const keys = 2 * state;
-    const values = 4 * state;
-    return {
-      numbers: {
-        ...expertNumbers,
-        expert_shared_feed_forward_length: inner,
-        "attention.head_count": heads,
-        "attention.head_count_kv": kvHeads,
-        "attention.key_length": headSize,
-        "attention.value_length": headSize,
-        "rope.dimension_count": headSize,
-        full_attention_interval: 3,
-        "ssm.conv_kernel": 4,
-        "ssm.inner_size": values,
-        "ssm.state_size": state,
-        "ssm.time_step_rank": 4,
-        "ssm.group_count": 2,
-      },
-      tensors: [
-        norm("output_norm.weight", width),
-        ...each((block, layer) => [
-          norm(`${block}attn_norm.weight`, width),
-          norm(`${block}post_attention_norm.weight`, width),
-          ...(layer % 3 === 2
-            ? [
-                matrix(`${block}attn_q.weight`, width, 2 * heads * headSize),
-                ...attention(block).slice(1),
-              ]
-            : [
-                matrix(`${block}attn_qkv.weight`, width, 2 * keys + values),
-                matrix(`${block}attn_gate.weight`, width, values),
-                matrix(`${block}ssm_conv1d.weight`, 4, 2 * keys + values),
-                around(`${block}ssm_dt.bias`, [4], -2, 0.5),
-                around(`${block}ssm_a`, [4], -0.5, 0.3),
-                matrix(`${block}ssm_ba.weight`, width, 8),
-                norm(`${block}ssm_norm.weight`, state),
-                matrix(`${block}ssm_out.weight`, values, width),
-              ]),
-          ...mixtureOfExperts(block),
-          around(`${block}ffn_gate_inp_shexp.weight`, [width], 0, 0.2),
-          matrix(`${block}ffn_gate_shexp.weight`, width, inner),
-          matrix(`${block}ffn_up_shexp.weight`, width, inner),
-          matrix(`${block}ffn_down_shexp.weight`, inner, width),
+  qwen3next: () => ({
+    numbers: {
+      ...expertNumbers,
+      expert_shared_feed_forward_length: inner,
+      ...deltaNetNumbers,
+    },
+    tensors: [
+      norm("output_norm.weight", width),
+      ...each((block, layer) => [
+        ...deltaNet(block, layer, [matrix(`${block}ssm_ba.weight`, width, 8)]),
+        ...mixtureOfExperts(block),
+        around(`${block}ffn_gate_inp_shexp.weight`, [width], 0, 0.2),
+        matrix(`${block}ffn_gate_shexp.weight`, width, inner),
+        matrix(`${block}ffn_up_shexp.weight`, width, inner),
+        matrix(`${block}ffn_down_shexp.weight`, inner, width),
+      ]),
+    ],
+  }),
+  qwen35: () => ({
+    numbers: { ...deltaNetNumbers, "rope.dimension_sections": [4, 2, 2, 0] },
+    tensors: [
+      norm("output_norm.weight", width),
+      ...each((block, layer) => [
+        ...deltaNet(block, layer, [
+          matrix(`${block}ssm_beta.weight`, width, 4),
+          matrix(`${block}ssm_alpha.weight`, width, 4),
         ]),
-      ],
-    };
-  },
+        ...feedForward(block).slice(1),
+      ]),
+    ],
+  }),
   rwkv7: () => {
     const rank = 8;
     const low = (name: string): Tensor[] => [
@@ -312,6 +313,29 @@ function attention(block: string): Tensor[] {
     matrix(`${block}attn_output.weight`, heads * headSize, width),
     norm(`${block}attn_q_norm.weight`, headSize),
     norm(`${block}attn_k_norm.weight`, headSize),
+  ];
+}
+
+/** Attention in each third layer, with a gate; in the others a gated delta net, of which `rates` is a part. */
+function deltaNet(block: string, layer: number, rates: Tensor[]): Tensor[] {
+  const convolved = 2 * stateKeys + stateValues;
+  const norms = ["attn_norm", "post_attention_norm"].map((name) =>
+    norm(`${block}${name}.weight`, width),
+  );
+  if (layer % 3 === 2) {
+    const queries = matrix(`${block}attn_q.weight`, width, 2 * heads * headSize);
+    return [...norms, queries, ...attention(block).slice(1)];
+  }
+  return [
+    ...norms,
+    matrix(`${block}attn_qkv.weight`, width, convolved),
+    matrix(`${block}attn_gate.weight`, width, stateValues),
+    matrix(`${block}ssm_conv1d.weight`, 4, convolved),
+    around(`${block}ssm_dt.bias`, [4], -2, 0.5),
+    around(`${block}ssm_a`, [4], -0.5, 0.3),
+    ...rates,
+    norm(`${block}ssm_norm.weight`, state),
+    matrix(`${block}ssm_out.weight`, stateValues, width),
   ];
 }
 
