@@ -142,8 +142,7 @@ SavedCells AuditBackend::save_beside(SlotId slot, const SavedCells& like, std::i
     if (known) expect(!at(slot).failed, "save: slot not cleared after a failure", slot);
     if (known)
         expect(common <= std::min(like.length(), at(slot).length), "save: more in common", slot);
-    SavedCells saved =
-        like.empty() ? inner_.save(slot) : inner_.save_beside(slot, like, common);
+    SavedCells saved = like.empty() ? inner_.save(slot) : inner_.save_beside(slot, like, common);
     if (known && !saved.empty())
         expect(saved.length() == at(slot).length, "save: another length than the slot's", slot);
     return saved;

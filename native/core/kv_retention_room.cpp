@@ -37,8 +37,8 @@ KvRetention::State::Beside KvRetention::State::beside_in_ram(std::span<const std
     for (std::size_t index = 0; index < left.size(); ++index) {
         if (left[index].cells.empty() || left[index].staged) continue;
         const SlotId id = id_of(index);
-        const std::int32_t common = std::min(
-            {shared[static_cast<std::size_t>(id)], left[index].cells.length(), length});
+        const std::int32_t common =
+            std::min({shared[static_cast<std::size_t>(id)], left[index].cells.length(), length});
         if (common > most.length) most = {id, common};
     }
     if (most.slot == kNoSlot) return {};
@@ -112,8 +112,8 @@ SlotId KvRetention::State::least_in_ram(const Candidate& newcomer, Candidate* le
         const Left& entry = left_at(id);
         if (entry.cells.empty() || entry.wanted || entry.staged) continue;
         const auto size = static_cast<std::int64_t>(entry.cells.size());
-        const auto room = std::max<std::int64_t>(
-            static_cast<std::int64_t>(entry.cells.kept_alone()), 1);
+        const auto room =
+            std::max<std::int64_t>(static_cast<std::int64_t>(entry.cells.kept_alone()), 1);
         candidates.push_back({.use = entry.use,
                               .leased = entry.leased,
                               .rows = rows_in(room, size, entry.cells.length()),

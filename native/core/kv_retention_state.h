@@ -174,8 +174,7 @@ struct KvRetention::State {
     void drop_covered(SlotId slot);
     Candidate loss_of(SlotId slot) const;
     SlotId least_in_ram(const Candidate& newcomer, Candidate* least) const;
-    bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer,
-                          const Beside& beside);
+    bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer, const Beside& beside);
     void drop_cells(Left& entry);
     std::string check_left() const;
 

@@ -40,8 +40,8 @@ struct SavedCells::Memory {
         if (size >= kWorthMapping) {
             const bool huge = size >= kWorthHugePages;
             mapped = rounded_up(size, kSystemPage) + (huge ? kHugePage : 0);
-            void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            void* start =
+                mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (start == MAP_FAILED) throw std::bad_alloc();
             start_ = static_cast<std::byte*>(start);
             bytes = start_;
@@ -71,8 +71,8 @@ struct SavedCells::Memory {
     void discard(std::span<std::byte> part) {
 #if defined(__linux__)
         if (mapped == 0) return;
-        std::byte* first = part.data() + (rounded_up(address(part.data()), kSystemPage) -
-                                          address(part.data()));
+        std::byte* first =
+            part.data() + (rounded_up(address(part.data()), kSystemPage) - address(part.data()));
         const std::byte* end = part.data() + part.size();
         if (first >= end) return;
         const auto whole = static_cast<std::size_t>(end - first) / kSystemPage * kSystemPage;
@@ -109,10 +109,9 @@ SavedCells::SavedCells(const PagedSize& size, const SavedCells& like, std::int32
                        bool has_bytes)
     : size_(size.total()), position_bytes_(size.position), length_(size.length) {
     const auto count = 1 + static_cast<std::size_t>(length_ + kPagePositions - 1) / kPagePositions;
-    const std::size_t whole =
-        like.position_bytes_ == position_bytes_ && position_bytes_ > 0
-            ? pages_within(std::min({common, like.length_, length_}))
-            : 0;
+    const std::size_t whole = like.position_bytes_ == position_bytes_ && position_bytes_ > 0
+                                  ? pages_within(std::min({common, like.length_, length_}))
+                                  : 0;
     const auto size_of = [&](std::size_t index) {
         if (index == 0) return size.head;
         const auto before = static_cast<std::int32_t>(index - 1) * kPagePositions;
@@ -159,8 +158,7 @@ SavedCells SavedCells::counted(std::size_t size, std::int32_t length) {
     return cells;
 }
 
-SavedCells SavedCells::counted(const PagedSize& size, const SavedCells& like,
-                               std::int32_t common) {
+SavedCells SavedCells::counted(const PagedSize& size, const SavedCells& like, std::int32_t common) {
     return SavedCells(size, like, common, false);
 }
 

@@ -61,8 +61,8 @@ void StatePieces::write_tensor(ggml_tensor* tensor, std::size_t offset, std::siz
     tensor_bytes_ += size;
 }
 
-// Every strip comes in the same pieces, one for each range of cells that the sequence has; the first
-// one, of keys, is all that comes before further numbers.
+// Every strip comes in the same pieces, one for each range of cells that the sequence has; the
+// first one, of keys, is all that comes before further numbers.
 PagedSize StatePieces::measure(std::int32_t length) {
     runs_.clear();
     const auto positions = static_cast<std::size_t>(length);
@@ -70,8 +70,8 @@ PagedSize StatePieces::measure(std::int32_t length) {
     const auto in_first = [this](const Piece& piece) {
         return piece.tensor == pieces_.front().tensor && piece.numbers == pieces_.front().numbers;
     };
-    pieces_of_strip_ = static_cast<std::size_t>(std::ranges::find_if_not(pieces_, in_first) -
-                                                pieces_.begin());
+    pieces_of_strip_ =
+        static_cast<std::size_t>(std::ranges::find_if_not(pieces_, in_first) - pieces_.begin());
     if (pieces_.size() % pieces_of_strip_ != 0) return {};
     const std::span<const Piece> all(pieces_);
     const std::span<const Piece> first = all.first(pieces_of_strip_);
@@ -134,7 +134,8 @@ SavedCells StatePieces::copy(const PagedSize& size, const SavedCells& like, std:
                 const auto end = position + static_cast<std::int32_t>(piece->size / run.bytes);
                 while (position < end) {
                     const std::int32_t until = std::min(end, end_of_page(position, size.length));
-                    const std::size_t bytes = static_cast<std::size_t>(until - position) * run.bytes;
+                    const std::size_t bytes =
+                        static_cast<std::size_t>(until - position) * run.bytes;
                     const std::size_t page = page_of(position);
                     const std::size_t place =
                         place_in_page(position, size.length, before, run.bytes);

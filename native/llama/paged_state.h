@@ -96,9 +96,9 @@ class StateReader final : public llama_io_read_i {
     const std::byte* only_page_ = nullptr;  // of positions; null: there are more
     std::size_t position_bytes_ = 0;
     std::size_t run_ = 0;
-    std::uint32_t strip_ = 0;          // of the run
-    std::size_t before_ = 0;           // bytes of a position in the strips before
-    std::int32_t position_ = 0;        // next of the strip
+    std::uint32_t strip_ = 0;    // of the run
+    std::size_t before_ = 0;     // bytes of a position in the strips before
+    std::int32_t position_ = 0;  // next of the strip
     std::size_t read_ = 0;
     std::vector<std::byte> gathered_;  // for memory that is not the host's
 };

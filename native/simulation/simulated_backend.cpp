@@ -86,8 +86,7 @@ SavedCells SimulatedBackend::save(SlotId slot) {
 }
 
 // Equal tokens have equal bytes. To compare them takes about as long as to copy them.
-SavedCells SimulatedBackend::save_beside(SlotId slot, const SavedCells& like,
-                                         std::int32_t common) {
+SavedCells SimulatedBackend::save_beside(SlotId slot, const SavedCells& like, std::int32_t common) {
     work_.saved_bytes += static_cast<std::int64_t>(saved_size(slot));
     const PagedSize size{.position = static_cast<std::size_t>(bytes_per_token_),
                          .length = length(slot)};

@@ -109,7 +109,8 @@ TEST(other_salts_have_pages_of_their_own) {
     CHECK_EQ(cache.retention.ram().bytes, 2 * 242 * kCellBytes);
 }
 
-// Two computed the same tokens side by side, in other batches: their values differ in the last bits.
+// Two computed the same tokens side by side, in other batches: their values differ in the last
+// bits.
 TEST(what_was_computed_otherwise_is_not_shared) {
     for (const bool differs : {false, true}) {
         Cache cache(streams(2, 512, 512));

@@ -132,7 +132,8 @@ TEST(pages_come_back_as_they_were_written) {
     const auto filled = [](SavedCells cells, int seed) {
         for (std::size_t page = 0; page < cells.page_count(); ++page)
             for (std::size_t i = 0; !cells.is_shared(page) && i < cells.page(page).size(); ++i)
-                cells.page(page)[i] = static_cast<std::byte>(i * 7 + page + static_cast<std::size_t>(seed));
+                cells.page(page)[i] =
+                    static_cast<std::byte>(i * 7 + page + static_cast<std::size_t>(seed));
         return cells;
     };
     const PagedSize size{.head = 37, .position = 13, .length = 200};
