@@ -134,9 +134,15 @@ std::size_t AuditBackend::saved_size(SlotId slot) {
 }
 
 SavedCells AuditBackend::save(SlotId slot) {
+    return save_beside(slot, {}, 0);
+}
+
+SavedCells AuditBackend::save_beside(SlotId slot, const SavedCells& like, std::int32_t common) {
     const bool known = expect(is_slot(slot), "save: no such slot", slot);
     if (known) expect(!at(slot).failed, "save: slot not cleared after a failure", slot);
-    SavedCells saved = inner_.save(slot);
+    if (known)
+        expect(common <= std::min(like.length(), at(slot).length), "save: more in common", slot);
+    SavedCells saved = like.empty() ? inner_.save(slot) : inner_.save_beside(slot, like, common);
     if (known && !saved.empty())
         expect(saved.length() == at(slot).length, "save: another length than the slot's", slot);
     return saved;

@@ -32,6 +32,7 @@ class AuditBackend final : public Backend {
     bool cut_back(SlotId slot, const SavedCells& fork) override;
     std::size_t saved_size(SlotId slot) override;
     SavedCells save(SlotId slot) override;
+    SavedCells save_beside(SlotId slot, const SavedCells& like, std::int32_t common) override;
     bool restore(SlotId slot, const SavedCells& saved) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token token) const override { return inner_.piece(token); }

@@ -91,6 +91,12 @@ class Backend {
     virtual std::size_t saved_size(SlotId slot) = 0;
     // Copies what the slot holds; the slot stays. Empty: it cannot, or there is no memory.
     virtual SavedCells save(SlotId slot) = 0;
+    // The same. Of `like`, which has the slot's first `common` tokens, it shares the pages whose
+    // bytes are the same.
+    virtual SavedCells save_beside(SlotId slot, const SavedCells& /*like*/,
+                                   std::int32_t /*common*/) {
+        return save(slot);
+    }
     // Gives the slot, which must be empty, what was saved. false: it cannot, the slot is empty.
     virtual bool restore(SlotId slot, const SavedCells& saved) = 0;
 

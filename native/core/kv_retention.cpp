@@ -221,6 +221,7 @@ void KvRetention::retain(SlotId slot, Milliseconds now, Milliseconds lease_until
     state_->at(slot).use.last_used = now;
     state_->at(slot).rests_since = now;
     state_->at(slot).until = lease_until;
+    state_->drop_covered(slot);
 }
 
 void KvRetention::drop(SlotId slot) {

@@ -69,7 +69,7 @@ struct Stake {
 // What has left its slot for RAM.
 struct RamCounts {
     std::int64_t limit = 0;  // bytes
-    std::int64_t bytes = 0;
+    std::int64_t bytes = 0;  // what several sequences share is counted once
     std::int32_t sequences = 0;
     std::int64_t saves = 0, restores = 0;
     std::int64_t drops = 0;        // given up for want of room, or not readable
@@ -179,7 +179,8 @@ class KvRetention {
     // the last fork before when the model cannot.
     std::int32_t truncate(SlotId slot, std::int32_t length);
     // running or held -> retained (lease_until = 0) or leased until then. Planned tokens are
-    // forgotten. A slot without resident tokens becomes free.
+    // forgotten. A slot without resident tokens becomes free. What RAM has of the slot's beginning
+    // leaves RAM, unless somebody waits for it.
     void retain(SlotId slot, Milliseconds now, Milliseconds lease_until);
     // running or held -> free; what is resident leaves for RAM if there is room for it.
     void give_up(SlotId slot);

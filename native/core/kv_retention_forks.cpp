@@ -26,10 +26,9 @@ KvRetention::State::Source KvRetention::State::last_fork(std::span<const std::in
 bool KvRetention::State::make_room_for_fork(SlotId of, std::int32_t length, std::int64_t size,
                                             bool leased) {
     const std::int32_t before = last_fork(match(of, length), length).length;
-    return size > 0 && make_room_in_ram(size, {.use = {.last_used = now},
-                                               .leased = leased,
-                                               .rows = length - before,
-                                               .room = size});
+    const Candidate newcomer{
+        .use = {.last_used = now}, .leased = leased, .rows = length - before, .room = size};
+    return size > 0 && make_room_in_ram(size, newcomer, {});
 }
 
 void KvRetention::State::add_fork(SlotId of, SavedCells saved) {

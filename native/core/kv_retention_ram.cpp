@@ -53,7 +53,6 @@ void KvRetention::State::remember(SlotId slot) {
     }
     std::vector<SlotId> superseded;
     SlotId filed = kNoSlot;  // a file has exactly this
-    std::int64_t freed = 0;
     for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
         const std::int32_t known = left_length(id);
         if (known == 0 || left_at(id).wanted) continue;
@@ -67,7 +66,6 @@ void KvRetention::State::remember(SlotId slot) {
         if (left_at(id).file != 0 && known == length) filed = id;
         if (left_at(id).staged) continue;
         superseded.push_back(id);
-        freed += static_cast<std::int64_t>(left_at(id).cells.size());
     }
 
     Left entry{.use = at(slot).use,
@@ -78,24 +76,22 @@ void KvRetention::State::remember(SlotId slot) {
     const bool is_written = files != nullptr && filed == kNoSlot && kept;
     const bool goes_anywhere = ram.limit > 0 || is_written;
     const auto size = goes_anywhere ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
-    const Candidate newcomer{.use = entry.use,
-                             .leased = entry.leased,
-                             .rows = length,
-                             .room = std::max<std::int64_t>(size, 1)};
-    // Their room is counted already: nobody else may give it up.
-    for (const SlotId id : superseded)
+    const Beside beside = beside_in_ram(shared, length);
+    const Candidate newcomer = as_newcomer(entry.use, leased, length, size, beside);
+    // It takes the place of these; nobody else may.
+    for (const SlotId id : superseded) {
         left_at(id).wanted = true;
-    const bool fits = size > 0 && make_room_in_ram(size - freed, newcomer);
-    for (const SlotId id : superseded)
-        left_at(id).wanted = false;
-    SavedCells saved;
-    if (fits || (size > 0 && is_written)) saved = backend.save(slot);
-    if (fits && !saved.empty()) {
-        ++ram.sequences;
-        ++ram.saves;
-        ram.bytes += size;
-        entry.cells = saved;
+        ram.bytes -= static_cast<std::int64_t>(left_at(id).cells.give_up());
     }
+    SavedCells saved = save_in_ram(slot, size, beside, newcomer);
+    for (const SlotId id : superseded) {
+        left_at(id).wanted = false;
+        ram.bytes += static_cast<std::int64_t>(left_at(id).cells.keep());
+    }
+    const bool fits = !saved.empty();
+    if (fits) keep_cells(entry, saved);
+    if (!fits && size > 0 && is_written) saved = backend.save(slot);
+    if (fits) ++ram.saves;
     if (!saved.empty()) ram.moved_bytes += size;
     // A file goes when what continues it is written.
     for (const SlotId id : superseded) {
@@ -115,39 +111,6 @@ void KvRetention::State::remember(SlotId slot) {
     if (!fits) file(id, saved);
 }
 
-// RAM has room for what the slot holds, and need give up nothing.
-bool KvRetention::State::fits_in_ram(SlotId slot) const {
-    if (ram.bytes + ram.fork_bytes >= ram.limit) return false;
-    const auto size = static_cast<std::int64_t>(size_in_ram(slot));
-    return size > 0 && ram.bytes + ram.fork_bytes + size <= ram.limit;
-}
-
-// Bytes that the slot takes when it is saved. To ask the backend takes as long as a row.
-std::size_t KvRetention::State::size_in_ram(SlotId slot) const {
-    const bool known = at(slot).measured == cells.length(slot) && at(slot).saved_bytes > 0;
-    return known ? at(slot).saved_bytes : backend.saved_size(slot);
-}
-
-// What is lost when the slot is given up: what it alone holds, or what leaves RAM for that. Without
-// rows: nothing.
-Candidate KvRetention::State::loss_of(SlotId slot) const {
-    const std::int32_t length = cells.length(slot);
-    if (length < kWorthKeeping || is_in_files(slot, length) || fits_in_ram(slot))
-        return {.rows = 0};
-    const Candidate lost{.use = at(slot).use,
-                         .leased = at(slot).state == SlotState::kLeased,
-                         .rows = own_positions(slot)};
-    if (ram.limit == 0) return lost;
-    Candidate saved = lost;
-    saved.rows = length;
-    saved.room = static_cast<std::int64_t>(size_in_ram(slot));
-    if (saved.room > ram.limit) return lost;
-    Candidate least;
-    const SlotId leaves = least_in_ram(saved, &least);
-    if (leaves == kNoSlot) return lost;
-    return !is_fork(leaves) && left_at(leaves).file != 0 ? Candidate{.rows = 0} : least;
-}
-
 // It is likely to be wanted, and not long overdue. Of what never came back, as likely as others
 // were.
 bool KvRetention::State::comes_back(const Use& use) const {
@@ -155,53 +118,6 @@ bool KvRetention::State::comes_back(const Use& use) const {
     if (use.gap == 0 && return_rate < kSeldom) return false;
     const Milliseconds gap = use.gap == 0 ? usual_gap : use.gap;
     return now - use.last_used <= 2 * gap;
-}
-
-// What RAM gives up first, and puts it into `least`. kNoSlot: the newcomer.
-SlotId KvRetention::State::least_in_ram(const Candidate& newcomer, Candidate* least) const {
-    std::vector<Candidate> candidates{newcomer};
-    std::vector<SlotId> ids{kNoSlot};
-    for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
-        const Left& entry = left_at(id);
-        if (entry.cells.empty() || entry.wanted || entry.staged) continue;
-        candidates.push_back({.use = entry.use,
-                              .leased = entry.leased,
-                              .rows = entry.cells.length(),
-                              .room = static_cast<std::int64_t>(entry.cells.size())});
-        ids.push_back(id);
-    }
-    add_forks(candidates, ids);
-    const std::size_t index = choose_victim(candidates, now, return_rates());
-    if (least != nullptr) *least = candidates[index];
-    return ids[index];
-}
-
-// Frees RAM for so many bytes more. false: the limit or what is worth more than the newcomer is in
-// the way.
-bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& newcomer) {
-    if (newcomer.room > ram.limit) return false;
-    while (ram.bytes + ram.fork_bytes + bytes > ram.limit) {
-        const SlotId victim = least_in_ram(newcomer, nullptr);
-        if (victim == kNoSlot) return false;
-        if (is_fork(victim)) {
-            drop_fork(victim);
-            ++ram.fork_drops;
-            continue;
-        }
-        ++ram.drops;
-        const SavedCells leaving = left_at(victim).cells;
-        drop_cells(left_at(victim));
-        file(victim, leaving);
-    }
-    return true;
-}
-
-void KvRetention::State::drop_cells(Left& entry) {
-    if (entry.staged) return unstage(entry);
-    if (entry.cells.empty()) return;
-    ram.bytes -= static_cast<std::int64_t>(entry.cells.size());
-    --ram.sequences;
-    entry.cells = {};
 }
 
 void KvRetention::State::forget(SlotId id) {
@@ -338,27 +254,6 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
     usual_gap = usual_gap == 0 ? gap : (7 * usual_gap + gap) / 8;
     if (!slot && !left_at(returned).is_anywhere()) forget(returned);
     return use;
-}
-
-std::string KvRetention::State::check_left() const {
-    std::int64_t bytes = 0;
-    std::int32_t sequences = 0;
-    for (std::size_t index = 0; index < left.size(); ++index) {
-        const auto name = "retention: what has left, number " + std::to_string(index) + ",";
-        const Left& entry = left[index];
-        if (entry.wanted) return name + " is still wanted";
-        if (entry.file != 0 && left_length(id_of(index)) == 0) return name + " has a file, no path";
-        if (entry.staged || entry.cells.empty()) continue;
-        if (entry.cells.length() != left_length(id_of(index)))
-            return name + " has a path of another length";
-        bytes += static_cast<std::int64_t>(entry.cells.size());
-        ++sequences;
-    }
-    if (bytes != ram.bytes || sequences != ram.sequences) return "retention: RAM is miscounted";
-    if (bytes + ram.fork_bytes > ram.limit) return "retention: more in RAM than allowed";
-    if (filed_bytes() != disk.bytes) return "retention: files are miscounted";
-    if (disk.bytes > disk.limit) return "retention: more in files than allowed";
-    return {};
 }
 
 }  // namespace fermata

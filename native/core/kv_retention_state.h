@@ -72,6 +72,13 @@ struct KvRetention::State {
         SlotId slot = kNoSlot;
         std::int32_t length = 0;
     };
+    // What RAM has of a slot's beginning already.
+    struct Beside {
+        SavedCells cells = {};
+        std::int32_t common = 0;
+
+        std::int64_t kept() const { return static_cast<std::int64_t>(cells.kept_of(common)); }
+    };
 
     Backend& backend;
     CacheShape shape;
@@ -142,13 +149,7 @@ struct KvRetention::State {
     void remember(SlotId slot);
     Milliseconds waited_for_until(const Slot& slot) const;
     void join_lease(Left& entry, const Slot& slot);
-    bool fits_in_ram(SlotId slot) const;
-    std::size_t size_in_ram(SlotId slot) const;
-    Candidate loss_of(SlotId slot) const;
     bool comes_back(const Use& use) const;
-    SlotId least_in_ram(const Candidate& newcomer, Candidate* least) const;
-    bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer);
-    void drop_cells(Left& entry);
     void forget(SlotId id);
     SlotId id_for_one_more();
     Source best_saved(std::span<const std::int32_t> shared, std::int32_t most) const;
@@ -160,6 +161,21 @@ struct KvRetention::State {
     PrefixSource tier_of(SlotId id) const;
     std::int32_t restore(const Source& saved, SlotId room);
     Use learn(std::span<const std::int32_t> shared);
+
+    // kv_retention_room.cpp: how much room in RAM it takes, and what gives it up.
+    bool fits_in_ram(SlotId slot) const;
+    std::int64_t size_in_ram(SlotId slot) const;
+    Beside beside_in_ram(std::span<const std::int32_t> shared, std::int32_t length) const;
+    static Candidate as_newcomer(const Use& use, bool leased, std::int32_t length,
+                                 std::int64_t size, const Beside& beside);
+    SavedCells save_in_ram(SlotId slot, std::int64_t size, const Beside& beside,
+                           const Candidate& newcomer);
+    void keep_cells(Left& entry, SavedCells saved);
+    void drop_covered(SlotId slot);
+    Candidate loss_of(SlotId slot) const;
+    SlotId least_in_ram(const Candidate& newcomer, Candidate* least) const;
+    bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer, const Beside& beside);
+    void drop_cells(Left& entry);
     std::string check_left() const;
 
     // kv_retention_disk.cpp: what is in files.

@@ -2,7 +2,7 @@
 //
 // What llama.cpp would answer with abort() is checked here first and refused with kFailed, leaving
 // the cache as it was; last_error() says why. Beyond the contract of Backend:
-// - Streams: a copy goes through host memory at once, only what is used of the slot. A copy of a
+// - Streams: a copy moves its data at once, only what is used of the slot. A copy of a
 //   sliding-window model whose caches are whole (full_window) moves its data at the start of the
 //   next decode, before anything is computed, in the order of the copy_prefix calls: `from` may be
 //   cleared, refilled by decode, copied on or be the target of another copy at once.
@@ -22,11 +22,13 @@
 #include "llama/model.h"
 
 struct llama_context;
+class llama_io_read_i;
 struct llama_memory_i;
 
 namespace fermata {
 
 class BatchArrays;
+class StatePieces;
 
 // kAuto: wherever the device that holds the cache can compute it.
 enum class FlashAttention : std::uint8_t { kOff, kOn, kAuto };
@@ -99,6 +101,7 @@ class LlamaBackend final : public Backend {
     bool cut_back(SlotId slot, const SavedCells& fork) override;
     std::size_t saved_size(SlotId slot) override;
     SavedCells save(SlotId slot) override;
+    SavedCells save_beside(SlotId slot, const SavedCells& like, std::int32_t common) override;
     bool restore(SlotId slot, const SavedCells& saved) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token token) const override;
@@ -132,6 +135,9 @@ class LlamaBackend final : public Backend {
     std::size_t state_size(SlotId slot, std::uint32_t parts);
     SavedCells save_state(SlotId slot, std::uint32_t parts);
     bool read_state(SlotId slot, const SavedCells& saved, std::uint32_t parts);
+    bool note_pieces(SlotId slot, StatePieces& pieces);
+    bool read_pages(SlotId slot, const SavedCells& saved);
+    bool read_from(llama_io_read_i& reader, SlotId slot, std::int32_t length);
     void reread_lengths(std::span<const BatchRow> rows);
 
     std::shared_ptr<const Model> model_;

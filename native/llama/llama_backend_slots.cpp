@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <exception>
 
+#include "llama-memory.h"
 #include "llama.h"
 #include "llama/llama_backend.h"
 #include "llama/llama_batch.h"
 #include "llama/log.h"
+#include "llama/paged_state.h"
 
 namespace fermata {
 
@@ -46,8 +48,17 @@ bool LlamaBackend::copy_in_streams(SlotId from, SlotId to, std::int32_t length) 
         lengths_[static_cast<std::size_t>(to)] = lengths_[static_cast<std::size_t>(from)];
         return truncate(to, length);
     }
-    const SavedCells saved = save(from);
-    return !saved.empty() && restore(to, saved) && truncate(to, length);
+    if (!shape_.partial_truncate) {
+        const SavedCells saved = save(from);
+        return !saved.empty() && restore(to, saved);
+    }
+    StatePieces pieces;
+    if (!note_pieces(from, pieces)) return false;
+    PiecesReader reader(pieces);
+    const std::int32_t whole = lengths_[static_cast<std::size_t>(from)];
+    if (!read_from(reader, to, whole)) return false;
+    lengths_[static_cast<std::size_t>(to)] = whole;
+    return truncate(to, length);
 }
 
 bool LlamaBackend::copy_in_pool(SlotId from, SlotId to, std::int32_t length) {
@@ -117,18 +128,48 @@ bool LlamaBackend::cut_back(SlotId slot, const SavedCells& fork) {
 
 // What cuts a slot anywhere needs the positions behind its window too, which a state lacks.
 std::size_t LlamaBackend::saved_size(SlotId slot) {
-    const bool lacks = shape_.partial_truncate && model_->shape().sliding_window > 0;
-    return lacks ? 0 : state_size(slot, kWhole);
+    if (!shape_.partial_truncate) return state_size(slot, kWhole);
+    StatePieces pieces;
+    if (!note_pieces(slot, pieces)) return 0;
+    return pieces.measure(lengths_[static_cast<std::size_t>(slot)]).total();
 }
 
 SavedCells LlamaBackend::save(SlotId slot) {
-    return saved_size(slot) == 0 ? SavedCells() : save_state(slot, kWhole);
+    return save_beside(slot, {}, 0);
+}
+
+SavedCells LlamaBackend::save_beside(SlotId slot, const SavedCells& like, std::int32_t common) {
+    if (!shape_.partial_truncate) return save_state(slot, kWhole);
+    StatePieces pieces;
+    if (!note_pieces(slot, pieces)) return {};
+    const PagedSize size = pieces.measure(lengths_[static_cast<std::size_t>(slot)]);
+    try {
+        if (size.total() > 0) return pieces.copy(size, like, common);
+        last_error_ = "The slot could not be saved.";
+    } catch (const std::exception& failure) {
+        last_error_ = failure.what();
+    }
+    return {};
+}
+
+// false: the slot cannot be saved, or holds nothing.
+bool LlamaBackend::note_pieces(SlotId slot, StatePieces& pieces) {
+    const bool lacks = model_->shape().sliding_window > 0;
+    if (lacks || !contains(slot) || lengths_[static_cast<std::size_t>(slot)] == 0) return false;
+    try {
+        llama_synchronize(context_.get());
+        memory_->state_write(pieces, slot, kWhole);
+        return true;
+    } catch (const std::exception& failure) {
+        last_error_ = failure.what();
+        return false;
+    }
 }
 
 bool LlamaBackend::restore(SlotId slot, const SavedCells& saved) {
     if (!contains(slot) || saved.empty()) return false;
     clear(slot);
-    if (read_state(slot, saved, kWhole)) {
+    if (shape_.partial_truncate ? read_pages(slot, saved) : read_state(slot, saved, kWhole)) {
         lengths_[static_cast<std::size_t>(slot)] = saved.length();
         return true;
     }
@@ -151,7 +192,7 @@ SavedCells LlamaBackend::save_state(SlotId slot, std::uint32_t parts) {
     if (size == 0) return {};
     try {
         SavedCells saved(size, lengths_[static_cast<std::size_t>(slot)]);
-        auto* bytes = reinterpret_cast<std::uint8_t*>(saved.bytes().data());
+        auto* bytes = reinterpret_cast<std::uint8_t*>(saved.page(0).data());
         if (llama_state_seq_get_data_ext(context_.get(), bytes, size, slot, parts) == size)
             return saved;
         last_error_ = "The slot could not be saved.";
@@ -166,7 +207,7 @@ bool LlamaBackend::read_state(SlotId slot, const SavedCells& saved, std::uint32_
     const LogCapture log;
     std::size_t read = 0;
     try {
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(saved.bytes().data());
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(saved.page(0).data());
         read = llama_state_seq_set_data_ext(context_.get(), bytes, saved.size(), slot, parts);
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
@@ -174,6 +215,35 @@ bool LlamaBackend::read_state(SlotId slot, const SavedCells& saved, std::uint32_
     if (read == saved.size() && llama_memory_seq_pos_max(memory_, slot) == saved.length() - 1)
         return true;
     if (last_error_.empty()) last_error_ = log.errors_or("The slot could not be restored.");
+    return false;
+}
+
+// The same of what save_beside() made.
+bool LlamaBackend::read_pages(SlotId slot, const SavedCells& saved) {
+    try {
+        StateReader reader(saved);
+        if (!read_from(reader, slot, saved.length())) return false;
+        if (reader.at_end()) return true;
+        last_error_ = "The state does not add up.";
+        return false;
+    } catch (const std::exception& failure) {
+        last_error_ = failure.what();
+        return false;
+    }
+}
+
+// The same from a reader, for so many positions.
+bool LlamaBackend::read_from(llama_io_read_i& reader, SlotId slot, std::int32_t length) {
+    const LogCapture log;
+    try {
+        llama_synchronize(context_.get());
+        memory_->state_read(reader, slot, kWhole);
+    } catch (const std::exception& failure) {
+        last_error_ = failure.what();
+        return false;
+    }
+    if (llama_memory_seq_pos_max(memory_, slot) == length - 1) return true;
+    last_error_ = log.errors_or("The slot could not be restored.");
     return false;
 }
 

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "llama.h"
+#include "llama/zeroed_buffers.h"
 
 namespace fermata {
 
@@ -33,6 +34,7 @@ void initialize_llama() {
     std::call_once(once, [] {
         llama_log_set(on_log, nullptr);
         llama_backend_init();
+        clear_buffers_by_page();
     });
 }
 

@@ -31,16 +31,19 @@ template <class Byte, class Cells>
 std::vector<std::span<Byte>> parts_of(Cells& cells, std::span<Cells> forks, std::size_t from,
                                       std::size_t count) {
     std::vector<std::span<Byte>> parts;
-    const auto add = [&](std::span<Byte> bytes) {
-        const std::size_t skipped = std::min(from, bytes.size());
-        const std::size_t taken = std::min(count, bytes.size() - skipped);
-        if (taken > 0) parts.push_back(bytes.subspan(skipped, taken));
-        from -= skipped;
-        count -= taken;
+    const auto add = [&](Cells& of) {
+        for (std::size_t page = 0; page < of.page_count(); ++page) {
+            const std::span<Byte> bytes = of.page(page);
+            const std::size_t skipped = std::min(from, bytes.size());
+            const std::size_t taken = std::min(count, bytes.size() - skipped);
+            if (taken > 0) parts.push_back(bytes.subspan(skipped, taken));
+            from -= skipped;
+            count -= taken;
+        }
     };
-    add(cells.bytes());
+    add(cells);
     for (Cells& fork : forks)
-        add(fork.bytes());
+        add(fork);
     return parts;
 }
 

@@ -18,7 +18,7 @@ namespace fermata {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'F', 'E', 'R', 'M', 'A', 'T', 'A', 'S'};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kPiece = std::size_t{4} << 20;
 
 struct Header {
@@ -105,10 +105,18 @@ std::uint64_t head_checksum(const Header& header, std::span<const Token> tokens,
     return sum;
 }
 
+// The same however its bytes are parted.
+std::uint64_t pages_checksum(const SavedCells& cells) {
+    Checksum sum;
+    for (std::size_t page = 0; page < cells.page_count(); ++page)
+        sum.add(cells.page(page));
+    return sum.value();
+}
+
 std::uint64_t cells_checksum(const SavedCells& cells, std::span<const SavedCells> forks) {
-    std::uint64_t sum = checksum_of(cells.bytes());
+    std::uint64_t sum = pages_checksum(cells);
     for (const SavedCells& fork : forks)
-        sum = sum * 31 + checksum_of(fork.bytes());
+        sum = sum * 31 + pages_checksum(fork);
     return sum;
 }
 
@@ -268,9 +276,13 @@ FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
     };
     add(std::as_bytes(tokens));
     add(std::as_bytes(std::span(head.forks)));
-    add(cells.bytes());
+    const auto add_pages = [&](const SavedCells& of) {
+        for (std::size_t page = 0; page < of.page_count(); ++page)
+            add(of.page(page));
+    };
+    add_pages(cells);
     for (const SavedCells& fork : forks)
-        add(fork.bytes());
+        add_pages(fork);
     if (fault == FileFault::kNone && ::fsync(file.number()) != 0) fault = refused(why);
     if (!file.close() && fault == FileFault::kNone) fault = refused(why);
     if (fault != FileFault::kNone) ::unlink(path.c_str());
@@ -302,9 +314,9 @@ FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,
     std::vector<SavedCells> found_forks;
     for (const ForkSize& fork : head.forks)
         found_forks.emplace_back(fork.bytes, static_cast<std::int32_t>(fork.length));
-    fault = read_all(file.number(), found.bytes(), stopped, why);
+    fault = read_all(file.number(), found.page(0), stopped, why);
     for (SavedCells& fork : found_forks)
-        if (fault == FileFault::kNone) fault = read_all(file.number(), fork.bytes(), stopped, why);
+        if (fault == FileFault::kNone) fault = read_all(file.number(), fork.page(0), stopped, why);
     if (fault != FileFault::kNone) return fault;
     if (cells_checksum(found, found_forks) != head.header.cells_checksum)
         return FileFault::kDamaged;

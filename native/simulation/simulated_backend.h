@@ -44,6 +44,7 @@ class SimulatedBackend final : public Backend {
     bool cut_back(SlotId, const SavedCells&) override { return false; }
     std::size_t saved_size(SlotId slot) override;
     SavedCells save(SlotId slot) override;
+    SavedCells save_beside(SlotId slot, const SavedCells& like, std::int32_t common) override;
     bool restore(SlotId slot, const SavedCells& saved) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token) const override { return "a"; }

@@ -327,6 +327,9 @@ TEST(a_step_shares_no_more_when_it_has_moved_much) {
     struct HeavyBackend : FakeBackend {
         using FakeBackend::FakeBackend;
         std::size_t saved_size(SlotId) override { return kMovedInAStep; }
+        SavedCells save(SlotId slot) override {
+            return {kMovedInAStep, static_cast<std::int32_t>(content(slot).size())};
+        }
     };
     Place place;
     SharedFiles files(place);

@@ -82,6 +82,13 @@ class FakeSampler final : public Sampler {
     std::uint32_t state_;
 };
 
+inline std::vector<std::byte> joined_pages(const SavedCells& saved) {
+    std::vector<std::byte> bytes;
+    for (std::size_t page = 0; page < saved.page_count(); ++page)
+        bytes.insert(bytes.end(), saved.page(page).begin(), saved.page(page).end());
+    return bytes;
+}
+
 class FakeBackend : public Backend {
    public:
     // Streams: cells_total follows from the rest when it is 0.
@@ -248,9 +255,10 @@ class FakeBackend : public Backend {
             return false;
         }
         if (shape_.forks_stand_alone) cells.clear();
+        const std::vector<std::byte> bytes = joined_pages(fork);
         for (std::size_t i = 0; i < length; ++i) {
             Cell cell;
-            std::memcpy(&cell, fork.bytes().data() + i * sizeof(Cell), sizeof(Cell));
+            std::memcpy(&cell, bytes.data() + i * sizeof(Cell), sizeof(Cell));
             if (shape_.forks_stand_alone) {
                 cells.push_back(std::make_shared<Cell>(cell));
                 continue;
@@ -264,14 +272,22 @@ class FakeBackend : public Backend {
     std::size_t saved_size(SlotId slot) override {
         return saves_ ? checked(slot).size() * sizeof(Cell) : 0;
     }
-    SavedCells save(SlotId slot) override {
+    SavedCells save(SlotId slot) override { return save_beside(slot, {}, 0); }
+    SavedCells save_beside(SlotId slot, const SavedCells& like, std::int32_t common) override {
         const auto& cells = checked(slot);
         require(saved_size(slot) > 0, "save: nothing to save");
-        SavedCells saved(saved_size(slot), static_cast<std::int32_t>(cells.size()));
-        std::byte* to = saved.bytes().data();
-        for (const auto& cell : cells) {
-            std::memcpy(to, cell.get(), sizeof(Cell));
-            to += sizeof(Cell);
+        SavedCells saved(
+            {.position = sizeof(Cell), .length = static_cast<std::int32_t>(cells.size())}, like,
+            common);
+        for (std::size_t at = 0; at < cells.size(); ++at) {
+            const std::size_t page = 1 + at / kPagePositions;
+            std::byte* to = saved.page(page).data() + at % kPagePositions * sizeof(Cell);
+            if (saved.is_shared(page)) {
+                if (std::memcmp(to, cells[at].get(), sizeof(Cell)) == 0) continue;
+                saved.make_own(page);
+                to = saved.page(page).data() + at % kPagePositions * sizeof(Cell);
+            }
+            std::memcpy(to, cells[at].get(), sizeof(Cell));
         }
         return saved;
     }
@@ -284,9 +300,10 @@ class FakeBackend : public Backend {
         const bool unified = shape_.layout == CacheLayout::kUnified;
         require(!unified || cells_in_use() + saved.length() <= shape_.cells_total,
                 "restore: no cells");
+        const std::vector<std::byte> bytes = joined_pages(saved);
         for (std::size_t at = 0; at < saved.size(); at += sizeof(Cell)) {
             Cell cell;
-            std::memcpy(&cell, saved.bytes().data() + at, sizeof(Cell));
+            std::memcpy(&cell, bytes.data() + at, sizeof(Cell));
             cells.push_back(std::make_shared<Cell>(cell));
         }
         return true;

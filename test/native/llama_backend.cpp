@@ -30,7 +30,9 @@ struct Setup {
     BackendOptions options;
     std::unique_ptr<LlamaBackend> backend;
 
-    explicit Setup(CacheLayout layout, std::int32_t threads = 1) {
+    explicit Setup(CacheLayout layout, std::int32_t threads = 1,
+                   FlashAttention flash_attention = FlashAttention::kAuto) {
+        options.flash_attention = flash_attention;
         options.layout = layout;
         options.slot_count = 4;
         options.cells_per_sequence = 512;
@@ -67,6 +69,13 @@ struct Setup {
         CHECK(!backend->last_error().empty());
     }
 };
+
+std::vector<std::byte> bytes_of(const SavedCells& saved) {
+    std::vector<std::byte> bytes;
+    for (std::size_t page = 0; page < saved.page_count(); ++page)
+        bytes.insert(bytes.end(), saved.page(page).begin(), saved.page(page).end());
+    return bytes;
+}
 
 void for_both_layouts(void (*body)(CacheLayout)) {
     body(CacheLayout::kStreams);
@@ -183,6 +192,58 @@ TEST(a_saved_slot_is_restored_exactly) {
     });
 }
 
+// A common beginning is saved once, and each sequence is restored as it was: from its pages, and
+// from one row of bytes, which is how it comes out of a file.
+void share_what_is_common(CacheLayout layout, FlashAttention flash_attention) {
+    constexpr std::int32_t kCommon = 2 * kPagePositions + 10;
+    Setup setup(layout, 1, flash_attention);
+    if (!setup.backend->shape().partial_truncate) return;
+    const auto prefill = [&setup](SlotId slot, std::int32_t seed) {
+        setup.decode(slot, seed, 0, kCommon / 2);
+        setup.decode(slot, seed, kCommon / 2, kCommon);
+    };
+    prefill(0, 1);
+    setup.backend->copy_prefix(0, 1, kCommon);
+    setup.decode(0, 2, kCommon, kCommon + 90);
+    setup.decode(1, 3, kCommon, kCommon + 40);
+    const SavedCells first = setup.backend->save(0);
+    const SavedCells second = setup.backend->save_beside(1, first, kCommon);
+    CHECK_EQ(first.size(), setup.backend->saved_size(0));
+    CHECK_EQ(second.size(), setup.backend->saved_size(1));
+    for (std::size_t page = 0; page < second.page_count(); ++page)
+        CHECK_EQ(second.is_shared(page), page == 1 || page == 2);
+    const auto one = setup.decode(0, 2, kCommon + 90, kCommon + 91);
+    const auto other = setup.decode(1, 3, kCommon + 40, kCommon + 41);
+    for (const SlotId slot : {0, 1})
+        CHECK(setup.backend->truncate(slot, 0));
+    prefill(3, 5);
+    for (const bool flat : {false, true}) {
+        const auto given = [flat](const SavedCells& saved) {
+            if (!flat) return saved;
+            SavedCells whole(saved.size(), saved.length());
+            std::ranges::copy(bytes_of(saved), whole.page(0).begin());
+            return whole;
+        };
+        CHECK(setup.backend->restore(1, given(first)));
+        CHECK(agrees(layout, setup.decode(1, 2, kCommon + 90, kCommon + 91), one));
+        CHECK(setup.backend->restore(2, given(second)));
+        CHECK(agrees(layout, setup.decode(2, 3, kCommon + 40, kCommon + 41), other));
+    }
+    // Who says so of other tokens is not believed.
+    const SavedCells third = setup.backend->save_beside(3, first, kCommon);
+    for (std::size_t page = 0; page < third.page_count(); ++page)
+        CHECK(!third.is_shared(page));
+    CHECK(bytes_of(third) == bytes_of(setup.backend->save(3)));
+}
+
+// Without flash attention the values stand column by column.
+TEST(saved_slots_share_what_they_have_in_common) {
+    for_both_layouts([](CacheLayout layout) {
+        share_what_is_common(layout, FlashAttention::kAuto);
+        share_what_is_common(layout, FlashAttention::kOff);
+    });
+}
+
 // Restored, cut back to what another prompt shares, and moved on before anything is decoded.
 TEST(a_restored_slot_can_be_cut_and_copied_at_once) {
     for_both_layouts([](CacheLayout layout) {
@@ -218,9 +279,10 @@ TEST(what_cannot_be_restored_leaves_an_empty_slot) {
         CHECK_EQ(setup.backend->saved_size(-1), std::size_t{0});
         setup.decode(0, 1, 0, kPrompt);
         const SavedCells saved = setup.backend->save(0);
-        const auto part = [&saved](std::size_t size, std::int32_t length) {
+        const std::vector<std::byte> bytes = bytes_of(saved);
+        const auto part = [&bytes](std::size_t size, std::int32_t length) {
             SavedCells cut(size, length);
-            std::ranges::copy(saved.bytes().first(size), cut.bytes().begin());
+            std::ranges::copy(std::span(bytes).first(size), cut.page(0).begin());
             return cut;
         };
         for (const std::size_t size :

@@ -186,7 +186,7 @@ TEST(what_is_no_fork_of_the_slot_leaves_it_empty) {
         CHECK(!slots.backend->cut_back(9, fork));
         CHECK(!slots.backend->cut_back(0, SavedCells()));
         SavedCells half(fork.size() / 2, kPrompt);
-        std::ranges::copy(fork.bytes().first(half.size()), half.bytes().begin());
+        std::ranges::copy(fork.page(0).first(half.size()), half.page(0).begin());
         CHECK(!slots.backend->cut_back(0, half));
         slots.decode(0, 1, 0, 10);
         CHECK(slots.backend->fork(3).empty());

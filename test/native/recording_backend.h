@@ -45,23 +45,28 @@ class RecordingBackend final : public Backend {
     std::size_t fork_size(SlotId slot) override { return inner_.fork_size(slot); }
     SavedCells fork(SlotId slot) override {
         SavedCells fork = inner_.fork(slot);
-        saved_[fork.bytes().data()] = at(slot);
+        saved_[key(fork)] = at(slot);
         return fork;
     }
     bool cut_back(SlotId slot, const SavedCells& fork) override {
         const bool could = inner_.cut_back(slot, fork);
-        at(slot) = could ? saved_.at(fork.bytes().data()) : std::vector<Token>();
+        at(slot) = could ? saved_.at(key(fork)) : std::vector<Token>();
         return could;
     }
     std::size_t saved_size(SlotId slot) override { return inner_.saved_size(slot); }
     SavedCells save(SlotId slot) override {
         SavedCells saved = inner_.save(slot);
-        saved_[saved.bytes().data()] = at(slot);
+        saved_[key(saved)] = at(slot);
+        return saved;
+    }
+    SavedCells save_beside(SlotId slot, const SavedCells& like, std::int32_t common) override {
+        SavedCells saved = inner_.save_beside(slot, like, common);
+        saved_[key(saved)] = at(slot);
         return saved;
     }
     bool restore(SlotId slot, const SavedCells& saved) override {
         const bool could = inner_.restore(slot, saved);
-        at(slot) = could ? saved_.at(saved.bytes().data()) : std::vector<Token>();
+        at(slot) = could ? saved_.at(key(saved)) : std::vector<Token>();
         return could;
     }
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
@@ -73,6 +78,10 @@ class RecordingBackend final : public Backend {
     Token end_token() const override { return inner_.end_token(); }
 
    private:
+    // The first page is never shared.
+    static const std::byte* key(const SavedCells& saved) {
+        return saved.empty() ? nullptr : saved.page(0).data();
+    }
     std::vector<Token>& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot)]; }
 
     Backend& inner_;

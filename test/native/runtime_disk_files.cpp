@@ -56,7 +56,7 @@ class Folder {
 SavedCells cells_of(std::span<const Token> tokens) {
     SavedCells cells(tokens.size() * 16, static_cast<std::int32_t>(tokens.size()));
     for (std::size_t i = 0; i < cells.size(); ++i)
-        cells.bytes()[i] = static_cast<std::byte>(tokens[i / 16] + static_cast<Token>(i));
+        cells.page(0)[i] = static_cast<std::byte>(tokens[i / 16] + static_cast<Token>(i));
     return cells;
 }
 
@@ -65,8 +65,15 @@ std::vector<SavedCells> forks_of(std::span<const Token> tokens) {
     return {cells_of(tokens.first(tokens.size() / 2)), cells_of(tokens.first(tokens.size() / 4))};
 }
 
+std::vector<std::byte> bytes_of(const SavedCells& cells) {
+    std::vector<std::byte> bytes;
+    for (std::size_t page = 0; page < cells.page_count(); ++page)
+        bytes.insert(bytes.end(), cells.page(page).begin(), cells.page(page).end());
+    return bytes;
+}
+
 bool same_bytes(const SavedCells& a, const SavedCells& b) {
-    return std::ranges::equal(a.bytes(), b.bytes()) && a.length() == b.length();
+    return std::ranges::equal(bytes_of(a), bytes_of(b)) && a.length() == b.length();
 }
 
 // Files with their thread, and what became of everything.
@@ -117,6 +124,30 @@ void flip(const fs::path& path, std::int64_t at) {
 }
 
 }  // namespace
+
+// Pages of odd sizes, some of which are another sequence's.
+TEST(pages_come_back_as_they_were_written) {
+    const Folder folder;
+    Disk disk(folder.path());
+    const auto filled = [](SavedCells cells, int seed) {
+        for (std::size_t page = 0; page < cells.page_count(); ++page)
+            for (std::size_t i = 0; !cells.is_shared(page) && i < cells.page(page).size(); ++i)
+                cells.page(page)[i] =
+                    static_cast<std::byte>(i * 7 + page + static_cast<std::size_t>(seed));
+        return cells;
+    };
+    const PagedSize size{.head = 37, .position = 13, .length = 200};
+    const SavedCells first = filled(SavedCells(size, {}, 0), 1);
+    const SavedCells second = filled(SavedCells(size, first, 150), 2);
+    for (const auto& [id, cells] : {std::pair{FileId{1}, first}, std::pair{FileId{2}, second}}) {
+        disk.files.write(id, 0, words(1, 200), cells, {});
+        CHECK(disk.next().event == FileEvent::kWritten);
+        disk.files.read(id);
+        const FileOutcome read = disk.next();
+        CHECK(read.event == FileEvent::kRead);
+        CHECK(same_bytes(read.cells, cells));
+    }
+}
 
 TEST(what_is_written_is_read_and_found_again) {
     const Folder folder;
