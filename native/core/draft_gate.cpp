@@ -19,6 +19,7 @@ constexpr std::array<double, 5> kFirstGuess = {0.4, 0.5, 0.6, 0.75, 0.9};
 constexpr double kFirstGuessWithoutMatch = 0.5;
 constexpr double kFirstGuessOfRow = 0.8;
 constexpr double kFirstGuessOfModel = 0.7;
+constexpr double kFirstGuessOfForced = 0.9;
 // So many tokens tell which of two proposals is better.
 constexpr std::size_t kCompared = 4;
 
@@ -52,15 +53,14 @@ std::int32_t match_of(const Draft& draft, std::size_t token) {
 }  // namespace
 
 std::size_t DraftRecord::kind_of(const Draft& draft, std::size_t token) {
+    if (token >= draft.forced_from) return kForced;
     if (draft.by_model) return kByModel;
-    // Tokens behind those of the row are forced.
-    if (!draft.of_value.empty())
-        return token < draft.of_value.size() && draft.of_value[token] ? kOfValue : kOfRow;
+    if (!draft.row.empty()) return kOfRow + static_cast<std::size_t>(draft.row[token]);
     if (draft.match == 0) {
         const auto misses = token == 0 ? static_cast<std::size_t>(draft.misses) : 0;
         return kLengths + std::min(misses, kMisses - 1);
     }
-    constexpr std::array<std::int32_t, kLengths - 1> kBegins = {4, 6, 10, 20};
+    constexpr std::array<std::int32_t, kLengths - 1> kBegins = {2, 3, 4, 6, 10, 20};
     return static_cast<std::size_t>(std::ranges::upper_bound(kBegins, match_of(draft, token)) -
                                     kBegins.begin());
 }
@@ -84,8 +84,9 @@ double DraftRecord::chance(const Draft& draft, std::size_t token, double usual) 
 
 double DraftGate::usual_chance(const Draft& draft, std::size_t token) const {
     const auto guess = [&] {
+        if (token >= draft.forced_from) return kFirstGuessOfForced;
         if (draft.by_model) return kFirstGuessOfModel;
-        if (!draft.of_value.empty()) return kFirstGuessOfRow;
+        if (!draft.row.empty()) return kFirstGuessOfRow;
         if (draft.match == 0) return kFirstGuessWithoutMatch;
         // The longer the match the better, from 3 tokens to 20.
         const double place = std::clamp((match_of(draft, token) - 3.0) / 4.0, 0.0, 4.0);

@@ -18,9 +18,9 @@
 
 namespace fermata {
 
-// How often the next token of a proposal was right: of those by a draft model, of those of a next
-// row by what they are in it, of others by the length of their match or, without one, by how often
-// the text had just differed. Of one sequence, or of all.
+// How often the next token of a proposal was right: of those that a grammar forces, of those by a
+// draft model, of those of a next row by what they are in it, of others by the length of their
+// match or, without one, by how often the text had just differed. Of one sequence, or of all.
 class DraftRecord {
    public:
     // `right` tokens of a proposal came true in order; `wrong`: the one behind them did not.
@@ -34,14 +34,15 @@ class DraftRecord {
         double right = 0.0;
         double tried = 0.0;
     };
-    static constexpr std::size_t kLengths = 5;
+    static constexpr std::size_t kLengths = 7;
     static constexpr std::size_t kMisses = 4;
     static constexpr std::size_t kOfRow = kLengths + kMisses;
-    static constexpr std::size_t kOfValue = kOfRow + 1;
-    static constexpr std::size_t kByModel = kOfValue + 1;
+    static constexpr std::size_t kByModel = kOfRow + 4;
+    static constexpr std::size_t kForced = kByModel + 1;
+
     static std::size_t kind_of(const Draft& draft, std::size_t token);
 
-    std::array<Counts, kByModel + 1> counts_ = {};
+    std::array<Counts, kForced + 1> counts_ = {};
 };
 
 class DraftGate {

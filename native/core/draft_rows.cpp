@@ -19,10 +19,6 @@ constexpr std::int32_t kLongestValue = 24;
 // How far behind a value the one of the next row may stand.
 constexpr std::int32_t kLongestRow = 1024;
 
-std::size_t at(std::int32_t index) {
-    return static_cast<std::size_t>(index);
-}
-
 }  // namespace
 
 Draft DraftIndex::next_row(const Draft& proposed, std::int32_t most) const {
@@ -32,7 +28,7 @@ Draft DraftIndex::next_row(const Draft& proposed, std::int32_t most) const {
     bool has_value = false;
     bool is_behind = false;
     const auto take = [&](const Value& value, std::int32_t next) {
-        if (!take_value(value, next, draft)) return false;
+        if (!take_until(history_[at(value.start + value.length)], next, draft)) return false;
         row = value.copy + value.length;
         return has_value = is_behind = true;
     };
@@ -46,12 +42,12 @@ Draft DraftIndex::next_row(const Draft& proposed, std::int32_t most) const {
         const std::int32_t next = value ? after_run(value->start - 1) : -1;
         if (next >= 0 && next != row && take(*value, next)) continue;
         draft.tokens.push_back(history_[at(row++)]);
-        draft.of_value.push_back(is_behind);
+        draft.row.push_back(is_behind ? RowToken::kBehindValue : RowToken::kText);
         is_behind = false;
     }
     const auto count = std::min(draft.tokens.size(), static_cast<std::size_t>(most));
     draft.tokens.resize(count);
-    draft.of_value.resize(count);
+    draft.row.resize(count);
     return has_value && draft.tokens != proposed.tokens ? draft : Draft{};
 }
 
@@ -76,7 +72,8 @@ std::optional<DraftIndex::Value> DraftIndex::value_before(const Draft& proposed)
     std::int32_t copied = latest_[bucket(last)];
     for (std::int32_t i = 0; copied > proposed.source + kLeastMatch && i < kMostCandidates; ++i) {
         const std::int32_t copy = copied - kLeastMatch + 1;
-        if (is_run(copied, last) && history_[at(copy - 1)] == left) return value_of(start, copy);
+        if (is_same(copied, last, kLeastMatch) && history_[at(copy - 1)] == left)
+            return value_of(start, copy);
         copied = earlier_[at(copied)];
     }
     return std::nullopt;
@@ -93,27 +90,11 @@ std::optional<DraftIndex::Value> DraftIndex::value_of(std::int32_t start, std::i
     return Value{start, copy, length};
 }
 
-// Appends the value at `next`, which ends with the token that ends `value` in the source.
-bool DraftIndex::take_value(const Value& value, std::int32_t next, Draft& draft) const {
-    const Token end = history_[at(value.start + value.length)];
-    const auto first = history_.begin() + next;
-    const auto behind = std::find(first, first + std::min(kLongestValue, size() - next), end);
-    if (behind == first + std::min(kLongestValue, size() - next)) return false;
-    draft.tokens.insert(draft.tokens.end(), first, behind);
-    draft.of_value.resize(draft.tokens.size(), true);
-    return true;
-}
-
-bool DraftIndex::is_run(std::int32_t last, std::int32_t other) const {
-    const auto first = history_.begin() + other + 1 - kLeastMatch;
-    return std::equal(first, first + kLeastMatch, history_.begin() + last + 1 - kLeastMatch);
-}
-
 // Where the run that ends at `last` ended before, the latest; -1: nowhere.
 std::int32_t DraftIndex::earlier_run(std::int32_t last) const {
     std::int32_t other = earlier_[at(last)];
     for (std::int32_t i = 0; other >= 0 && i < kMostCandidates; ++i) {
-        if (is_run(last, other)) return other;
+        if (is_same(last, other, kLeastMatch)) return other;
         other = earlier_[at(other)];
     }
     return -1;
@@ -123,7 +104,7 @@ std::int32_t DraftIndex::earlier_run(std::int32_t last) const {
 std::int32_t DraftIndex::after_run(std::int32_t last) const {
     const std::int32_t end = std::min(size() - 1, last + kLongestRow);
     for (std::int32_t other = last + 1; other < end; ++other)
-        if (is_run(last, other)) return other + 1;
+        if (is_same(last, other, kLeastMatch)) return other + 1;
     return -1;
 }
 

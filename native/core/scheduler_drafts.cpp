@@ -91,9 +91,8 @@ std::int32_t Scheduler::most_drafted(const Sequence& sequence) const {
 Draft Scheduler::propose(Sequence& sequence, std::int32_t most) {
     const auto known = static_cast<std::size_t>(sequence.memory.size());
     sequence.memory.append(std::span(sequence.tokens).subspan(known));
-    Draft draft = sequence.memory.propose(most);
-    Draft row = sequence.memory.next_row(draft, most);
-    for (Draft other : {sequence.memory.go_on(most), std::move(row)})
+    Draft draft;
+    for (Draft& other : sequence.memory.proposals(most))
         if (worth_of(sequence, other) > worth_of(sequence, draft)) draft = std::move(other);
     sequence.memory.follow(draft);
     // No row behind the end of a round is wanted.
@@ -149,8 +148,9 @@ void Scheduler::take_answer(Sequence& sequence, Draft draft) {
     auto said = static_cast<std::int32_t>(draft.tokens.size());
     if (sequence.guide && said > 0) said = join_forced(sequence, draft, most_drafted(sequence));
     if (said == 0) {
-        sequence.drafts.count(draft, 0, true);
-        gate_.record().count(draft, 0, true);
+        const Draft useless{.by_model = true};
+        sequence.drafts.count(useless, 0, true);
+        gate_.record().count(useless, 0, true);
     } else {
         sequence.proposal = std::move(draft);
         sequence.said_by_model = said;
@@ -166,10 +166,10 @@ double Scheduler::worth_of(const Sequence& sequence, const Draft& draft) const {
 std::int32_t Scheduler::join_forced(Sequence& sequence, Draft& draft, std::int32_t most) {
     draft.tokens.resize(sequence.guide->accepted(draft.tokens));
     const auto accepted = static_cast<std::int32_t>(draft.tokens.size());
-    draft.of_value.resize(std::min(draft.of_value.size(), draft.tokens.size()));
+    draft.row.resize(std::min(draft.row.size(), draft.tokens.size()));
+    draft.forced_from = draft.tokens.size();
     const bool is_given = sequence.forced_tokens && sequence.top_logprobs < 0;
     if (accepted == 0 && is_given) return 0;
-    if (accepted == 0) draft.match = DraftIndex::kLongestMatch;
     for (const Token token : sequence.guide->forced_after(draft.tokens)) {
         if (static_cast<std::int32_t>(draft.tokens.size()) >= most) break;
         draft.tokens.push_back(token);

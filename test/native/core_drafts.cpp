@@ -261,11 +261,12 @@ Draft next_row(const std::string& text, std::int32_t most = 16) {
     return index.next_row(index.propose(most), most);
 }
 
-// A letter for each value of the draft, a dot for each other token.
+// A letter for the first token that is taken of a value, for others of it and for the one behind
+// it, a dot for the rest.
 std::string values_of(const Draft& draft) {
     std::string text;
-    for (std::size_t i = 0; i < draft.of_value.size(); ++i)
-        text += draft.of_value[i] ? 'v' : '.';
+    for (const RowToken token : draft.row)
+        text += ".fvb"[static_cast<std::size_t>(token)];
     return text;
 }
 
@@ -276,7 +277,7 @@ const std::string kRows = "[{id:anna,at:7100},{id:bert,at:8250},{id:carl,at:9399
 TEST(a_row_goes_on_with_the_values_of_the_next_one) {
     const Draft id = next_row(kRows + "add(anna) on 7100\nadd(");
     CHECK_EQ(text_of(id), "bert) on 8250\nad");
-    CHECK_EQ(values_of(id), "vvvvv....vvvvv..");
+    CHECK_EQ(values_of(id), "fvvvb....fvvvb..");
     CHECK_EQ(text_of(next_row(kRows + "add(anna) on 7100\nadd(bert) on 8250\nadd(carl) on ", 5)),
              "9399\n");
     // From text that is between two values.
@@ -286,7 +287,36 @@ TEST(a_row_goes_on_with_the_values_of_the_next_one) {
 TEST(a_value_that_was_begun_ends_as_it_does_in_the_row_before) {
     const Draft draft = next_row(kRows + "add(anna) on 7100\nadd(bert) on 8250\nadd(car", 8);
     CHECK_EQ(text_of(draft), "l) on 93");
-    CHECK_EQ(values_of(draft), "vv....vv");
+    CHECK_EQ(values_of(draft), "fb....fv");
+}
+
+namespace {
+
+// An answer that was said token by token.
+DraftIndex said(const std::string& prompt, const std::string& answer) {
+    DraftIndex index;
+    index.append(tokens(prompt));
+    for (const Token token : tokens(answer)) {
+        index.append(std::span(&token, 1));
+        index.follow(index.propose(8));
+    }
+    return index;
+}
+
+}  // namespace
+
+TEST(near_the_source_one_token_tells_where_it_goes_on) {
+    const auto drafts = said("name:\"abcdef\",path:\"xyz\"|", "abcdef, x").nearby(3);
+    CHECK(std::ranges::any_of(
+        drafts, [](const Draft& draft) { return text_of(draft) == "yz\"" && draft.match == 1; }));
+    CHECK(said("abcdef|", "??").nearby(3).empty());
+}
+
+TEST(values_of_two_tokens_are_those_of_the_next_row) {
+    const std::string rows = "10,Anna,Oslo\n27,Bert,Bonn\n38,Carl,Graz\n" + std::string(60, '.');
+    const DraftIndex index = said(rows, "put(10,'Anna','Oslo');put(27,'Bert','");
+    CHECK_EQ(text_of(index.next_row_by_origin(10)), "Bonn');put");
+    CHECK(said(rows, "??").next_row_by_origin(10).tokens.empty());
 }
 
 TEST(a_text_without_rows_has_no_next_one) {
@@ -307,12 +337,15 @@ TEST(rows_of_any_text_stay_in_it) {
             index.append(std::span(&token, 1));
             if (random() % 50 == 0) index.shorten(index.size() / 2);
             const auto most = static_cast<std::int32_t>(random() % 20);
-            const Draft draft = index.next_row(index.propose(most), most);
-            CHECK(static_cast<std::int32_t>(draft.tokens.size()) <= most);
-            CHECK_EQ(draft.tokens.size(), draft.of_value.size());
-            CHECK(std::ranges::all_of(draft.tokens, [&](Token drafted) {
-                return drafted >= 0 && drafted < static_cast<Token>(letters);
-            }));
+            const auto drafts = index.proposals(most);
+            for (const Draft& draft : drafts) {
+                CHECK(static_cast<std::int32_t>(draft.tokens.size()) <= most);
+                CHECK(draft.row.empty() || draft.tokens.size() == draft.row.size());
+                CHECK(std::ranges::all_of(draft.tokens, [&](Token drafted) {
+                    return drafted >= 0 && drafted < static_cast<Token>(letters);
+                }));
+            }
+            index.follow(drafts[random() % drafts.size()]);
         }
     }
 }
@@ -334,7 +367,15 @@ TEST(a_record_follows_what_happens) {
     CHECK_EQ(record.chance(five, 10, 0.5), 0.5);
     record.count(five, 11, false);
     CHECK(record.chance(five, 10, 0.5) > 0.5);
-    const Draft row{.match = 5, .of_value = {false, true}};
+    const Draft forced{.by_model = true, .forced_from = 1};
+    for (int i = 0; i < 40; ++i)
+        record.count(forced, 8, false);
+    CHECK(record.chance(forced, 5, 0.5) > 0.9);
+    for (int i = 0; i < 200; ++i)
+        record.count(forced, 0, true);
+    // What the grammar forces behind a draft model's token says nothing about that model.
+    CHECK(record.chance(forced, 0, 0.5) < 0.1 && record.chance(forced, 1, 0.5) > 0.9);
+    const Draft row{.match = 5, .row = {RowToken::kText, RowToken::kFirstOfValue}};
     record.count(row, 1, true);
     CHECK(record.chance(row, 0, 0.5) > 0.5 && record.chance(row, 1, 0.5) < 0.5);
 }
