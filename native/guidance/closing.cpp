@@ -84,6 +84,7 @@ ClosingTokens::ClosingTokens(const VocabularyDescription& described) : vocabular
         if (const auto found = by_text.find(kLetters.substr(at, 1)); found != by_text.end())
             letters.push_back(found->second);
     }
+    if (const auto found = by_text.find("a"); found != by_text.end()) letter = found->second;
     const auto bracket = by_text.find("]");
     const auto brace = by_text.find("}");
     if (bracket != by_text.end() && brace != by_text.end())
@@ -175,19 +176,23 @@ std::optional<Token> ClosingSearch::letter_of(Place& place) {
 // Whether a text ends with the next delimiter.
 bool ClosingSearch::try_delimiter() {
     Place& place = places_[mask_hash_];
-    const bool all = std::has_single_bit(place.visits);
+    const bool all = place.visits > 2 && std::has_single_bit(place.visits + 1);
     if (*delimiter_ == delimiters_.size() || (!all && *delimiter_ == kFirstDelimiters)) {
         delimiter_.reset();
         // What was tried last may have left its own.
         return matcher_.compute_mask(mask_) && choose(place);
     }
-    const auto tokens = tokens_.vocabulary.tokenize(delimiters_[(*delimiter_)++]);
-    if (tokens.empty() || matcher_.accepted(tokens) != tokens.size())
-        return matcher_.error().empty();
+    auto tokens = tokens_.vocabulary.tokenize(delimiters_[(*delimiter_)++]);
+    const std::size_t length = tokens.size();
+    // What a letter may follow has ended nothing: no mask is needed to see it.
+    if (tokens_.letter) tokens.push_back(*tokens_.letter);
+    if (length == 0 || matcher_.accepted(tokens) != length) return matcher_.error().empty();
+    tokens.resize(length);
     if (!take(tokens)) return false;
-    const bool ends = ended();
-    if (!ends && !matcher_.compute_mask(mask_)) return false;
-    if (!ends && (hash_of(mask_) == mask_hash_ || is_text())) return take_back(tokens.size());
+    // Where the text goes on with it, the mask may take too long: then it ended nothing, either.
+    const bool ends =
+        ended() || (matcher_.compute_mask(mask_) && hash_of(mask_) != mask_hash_ && !is_text());
+    if (!ends) return take_back(tokens.size());
     delimiter_.reset();
     return true;
 }

@@ -31,6 +31,7 @@ struct ClosingTokens {
     std::vector<Token> closers;                         // in order of preference
     std::vector<Token> fillers;                         // words, the longest first
     std::vector<Token> letters;                         // single ones
+    std::optional<Token> letter = {};                   // one that any text may have
     std::optional<std::array<Token, 2>> brackets = {};  // closing ones
     std::unordered_map<std::string, Token> merges;      // of punctuation, a few bytes
 };

@@ -211,7 +211,7 @@ test.skipIf(!hasMasks)("an end that is not found fails no answer", async () => {
     syntax: formatNamed("qwen3-coder")!.syntax,
     markers: null,
     controls: [],
-    tools: [tool("pick", { query: { type: "string", minLength: 4000 }, n: { type: "integer" } })],
+    tools: [tool("pick", { query: { type: "string", minLength: 800 }, n: { type: "integer" } })],
     guidance: { toolChoice: "required", parallel: false, closeAtLimit: true },
   });
   const query = "what is the best way to search the web for things that people like? ".repeat(6);
@@ -220,7 +220,7 @@ test.skipIf(!hasMasks)("an end that is not found fails no answer", async () => {
     engine.generate({
       prompt: await engine.tokenize("x"),
       sampling: { ...greedy, script: await engine.tokenize(written) },
-      maxTokens: 200,
+      maxTokens: 40,
       grammar: await engine.compileGrammar(constraints.round(0, "no")!),
       closeAtLimit: true,
     }),

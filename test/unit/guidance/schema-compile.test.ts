@@ -518,6 +518,20 @@ describe("limits", () => {
   });
 });
 
+test("what is not worked out when the steps end is left open, and told", () => {
+  const letters = many(40, (index) => String.fromCodePoint(0x400 + 2 * index)).join("");
+  const hard = many(60, (index) => [
+    `p${index}`,
+    { type: "string", pattern: `^(?!(?:[${letters}]?){${1000 + index}}b)` },
+  ]);
+  const properties = { a: { const: "first" }, ...Object.fromEntries(hard), z: { const: "last" } };
+  const { schema, issues } = compile({ type: "object", properties, required: ["a", "z"] });
+  expect(issues.at(-1)).toMatchObject({ reason: expect.stringContaining("too many combinations") });
+  expect(schema).toMatchObject({ type: "object", required: ["a", "z"] });
+  expect(JSON.stringify(schema)).toContain("first");
+  expect(JSON.stringify(schema)).not.toContain("last");
+});
+
 describe("what a short schema takes is counted in steps", () => {
   const kinds = many(40, (index) => String.fromCodePoint(0x400 + 2 * index)).join("");
   const pair = (index: number) => ({

@@ -4,7 +4,7 @@
  */
 
 import { type CharacterSet, invert, merge, rangesOf } from "./sets.ts";
-import { type Regex } from "./parse.ts";
+import type { Regex } from "./tree.ts";
 
 interface Pending {
   set: CharacterSet;

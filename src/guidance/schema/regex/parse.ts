@@ -10,24 +10,9 @@ import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { type JavaScriptRegex, asJavaScript, readingsOf } from "./dialect.ts";
 import { withNarrowSets } from "./narrow.ts";
 import { type CharacterSet, type Range, invert, merge } from "./sets.ts";
+import type { Look, Regex } from "./tree.ts";
 
-export type Regex =
-  | { kind: "empty" }
-  | CharacterSet
-  | { kind: "concat"; parts: readonly Regex[] }
-  | { kind: "or"; options: readonly Regex[] }
-  | { kind: "repeat"; body: Regex; min: number; max: number }
-  | { kind: "start" }
-  | { kind: "end" }
-  | Look;
-
-/** At what stands before or behind a place. Only `parseWithLooks` gives it. */
-export interface Look {
-  kind: "look";
-  ahead: boolean;
-  negated: boolean;
-  body: Regex;
-}
+export type { Look, Regex } from "./tree.ts";
 
 export class RegexError extends SyntaxError {}
 
