@@ -65,16 +65,16 @@ bool Guide::accepting() {
 
 // To look for an end takes some masks' time, so it is done the more seldom the more room there is.
 bool Guide::ask(Token sampled, Token end, std::int32_t remaining) {
-    if (!closable_ || !closing_.empty() || remaining > look_at_ || remaining < 1) return false;
+    if (!closing_.empty() || remaining > look_at_ || remaining < 1) return false;
     if (!error_.empty()) return false;
-    question_ = {sampled, end, remaining, matcher_->consume(sampled)};
+    question_ = {sampled, end, remaining, matcher_->consume(sampled), true};
     return true;
 }
 
 bool Guide::ask_to_close(Token sampled, Token end, std::int32_t remaining) {
-    if (!closable_ || !closing_.empty() || remaining < 1 || accepting()) return false;
+    if (!repeats_closable_ || !closing_.empty() || remaining < 1 || accepting()) return false;
     if (!error_.empty()) return false;
-    question_ = {sampled, end, remaining, false};
+    question_ = {sampled, end, remaining, false, false};
     return true;
 }
 
@@ -97,8 +97,14 @@ std::optional<Token> Guide::decide(std::size_t& work) {
     const Closing before = matcher_->closing(static_cast<std::size_t>(asked.remaining), work);
     if (!before.done) return std::nullopt;
     const Question answered = *std::exchange(question_, {});
-    closable_ = before.tokens.has_value();
-    if (!closable_) return answered.sampled;
+    if (!before.tokens) {
+        // The text may come to where an end is in reach, but each search takes time.
+        if (answered.at_limit)
+            look_at_ = answered.remaining / 2;
+        else
+            repeats_closable_ = false;
+        return answered.sampled;
+    }
     if (before.tokens->empty()) return answered.end;
     closing_.assign(before.tokens->begin(), before.tokens->end());
     return closing_.front();

@@ -64,6 +64,7 @@ class Guide {
         Token end;
         std::int32_t remaining;
         bool consumed;  // what closes the text after `sampled` is looked for, else before it
+        bool at_limit;  // else the text repeats itself
     };
 
     // Takes the matcher's error over if a call `succeeded` not.
@@ -78,7 +79,7 @@ class Guide {
     std::optional<Question> question_;
     std::deque<Token> closing_;
     bool closed_ = false;
-    bool closable_ = true;  // false: no end is in reach, and it is no longer looked for
+    bool repeats_closable_ = true;  // false: no end was found, and it is no longer looked for
     std::int32_t look_at_ = std::numeric_limits<std::int32_t>::max();  // tokens remaining
 };
 

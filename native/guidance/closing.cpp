@@ -17,6 +17,10 @@ constexpr std::size_t kMostLiterals = 64;
 constexpr std::size_t kLongestMerge = 4;
 // The same token, or digits only, so many times in a row lead nowhere.
 constexpr std::size_t kMostRepeats = 4;
+// So often at one place, what is tried there first leads nowhere.
+constexpr std::size_t kMostVisits = 4;
+// Delimiters that are tried at each visit; the others now and then.
+constexpr std::size_t kFirstDelimiters = 2;
 constexpr std::size_t kMostFillers = 4000;
 // Of one search. What takes more to end is cut.
 constexpr std::size_t kMostLooks = 3000;
@@ -24,6 +28,10 @@ constexpr std::size_t kMostLooks = 3000;
 constexpr std::array<std::string_view, 24> kClosers = {
     "}",     "]",    ")", ">", "\"\"", "\"", ",", ":", "[]", "{}", "null", "0",
     "false", "true", "1", "2", "3",    "4",  "5", "6", "7",  "8",  "9",    "["};
+// What patterns ask for between words comes first.
+constexpr std::string_view kLetters =
+    ".@'-:/_,;=+# \"&%?|()[]{}<>!$*\\^`~\n"
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 bool is_punctuation(char letter) {
     return (letter >= '!' && letter <= '/') || (letter >= ':' && letter <= '@') ||
@@ -40,6 +48,13 @@ bool is_word(std::string_view text) {
 bool is_number(std::string_view text) {
     return !text.empty() &&
            std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+}
+
+std::uint64_t hash_of(TokenMask mask) {
+    std::uint64_t hash = 1469598103934665603U;
+    for (const std::uint32_t word : mask)
+        hash = (hash ^ word) * 1099511628211U;
+    return hash;
 }
 
 std::size_t count_allowed(TokenMask mask) {
@@ -65,6 +80,15 @@ ClosingTokens::ClosingTokens(const VocabularyDescription& described) : vocabular
         if (const auto found = by_text.find(text); found != by_text.end())
             closers.push_back(found->second);
     }
+    for (std::size_t at = 0; at < kLetters.size(); ++at) {
+        if (const auto found = by_text.find(kLetters.substr(at, 1)); found != by_text.end())
+            letters.push_back(found->second);
+    }
+    if (const auto found = by_text.find("a"); found != by_text.end()) letter = found->second;
+    const auto bracket = by_text.find("]");
+    const auto brace = by_text.find("}");
+    if (bracket != by_text.end() && brace != by_text.end())
+        brackets = {{bracket->second, brace->second}};
     std::ranges::stable_sort(fillers, [&](Token a, Token b) {
         return vocabulary.tokens[static_cast<std::size_t>(a)].size() >
                vocabulary.tokens[static_cast<std::size_t>(b)].size();
@@ -99,14 +123,37 @@ bool ClosingSearch::look() {
     if (delimiter_) return try_delimiter();
     if (take(matcher_.forced())) return true;
     if (!matcher_.compute_mask(mask_)) return false;
-    if (no_delimiter_ || count_allowed(mask_) <= kFreeText) return choose();
+    mask_hash_ = hash_of(mask_);
+    if (tried_ && tried_->first != mask_hash_)
+        places_[tried_->first].useful.push_back(tried_->second);
+    tried_.reset();
+    Place& place = places_[mask_hash_];
+    ++place.visits;
+    if (!is_text()) return choose(place);
     delimiter_ = 0;
     return true;
 }
 
-bool ClosingSearch::choose() {
-    no_delimiter_ = false;
+// Of a document, no place but the inside of a text allows both brackets.
+bool ClosingSearch::is_text() const {
+    const auto allowed = [this](Token token) { return allows(mask_, token); };
+    return count_allowed(mask_) > kFreeText ||
+           (tokens_.brackets && std::ranges::all_of(*tokens_.brackets, allowed));
+}
+
+// Where the same masks come again and again, as in a text that must have an `@`, each letter has
+// its turn, besides what makes the text longer. One that led elsewhere has another, as the two
+// points of a token do.
+bool ClosingSearch::choose(Place& place) {
+    if (place.visits > kMostVisits && place.visits % 2 == 1) {
+        if (const auto letter = letter_of(place)) {
+            tried_ = {{mask_hash_, *letter}};
+            return take(std::span(&*letter, 1));
+        }
+    }
     for (const auto* choices : {&tokens_.closers, &tokens_.fillers}) {
+        // What closes something says nothing inside of a text.
+        if (choices == &tokens_.closers && is_text()) continue;
         for (const Token token : *choices) {
             if (allows(mask_, token) && !repeats(token)) return take(std::span(&token, 1));
         }
@@ -114,20 +161,38 @@ bool ClosingSearch::choose() {
     return take_longest();
 }
 
-// Whether free text ends with the next delimiter.
-bool ClosingSearch::try_delimiter() {
-    if (*delimiter_ == delimiters_.size()) {
-        delimiter_.reset();
-        no_delimiter_ = true;
-        return true;
+std::optional<Token> ClosingSearch::letter_of(Place& place) {
+    if (place.visits % 4 == 3 && !place.useful.empty()) {
+        const Token letter = place.useful[place.again++ % place.useful.size()];
+        if (allows(mask_, letter)) return letter;
     }
-    const auto tokens = tokens_.vocabulary.tokenize(delimiters_[(*delimiter_)++]);
-    if (tokens.empty() || matcher_.accepted(tokens) != tokens.size())
-        return matcher_.error().empty();
+    while (place.next < tokens_.letters.size()) {
+        const Token letter = tokens_.letters[place.next++];
+        if (allows(mask_, letter)) return letter;
+    }
+    return std::nullopt;
+}
+
+// Whether a text ends with the next delimiter.
+bool ClosingSearch::try_delimiter() {
+    Place& place = places_[mask_hash_];
+    const bool all = place.visits > 2 && std::has_single_bit(place.visits + 1);
+    if (*delimiter_ == delimiters_.size() || (!all && *delimiter_ == kFirstDelimiters)) {
+        delimiter_.reset();
+        // What was tried last may have left its own.
+        return matcher_.compute_mask(mask_) && choose(place);
+    }
+    auto tokens = tokens_.vocabulary.tokenize(delimiters_[(*delimiter_)++]);
+    const std::size_t length = tokens.size();
+    // What a letter may follow has ended nothing: no mask is needed to see it.
+    if (tokens_.letter) tokens.push_back(*tokens_.letter);
+    if (length == 0 || matcher_.accepted(tokens) != length) return matcher_.error().empty();
+    tokens.resize(length);
     if (!take(tokens)) return false;
-    const bool ends = ended();
-    if (!ends && !matcher_.compute_mask(mask_)) return false;
-    if (!ends && count_allowed(mask_) > kFreeText) return take_back(tokens.size());
+    // Where the text goes on with it, the mask may take too long: then it ended nothing, either.
+    const bool ends =
+        ended() || (matcher_.compute_mask(mask_) && hash_of(mask_) != mask_hash_ && !is_text());
+    if (!ends) return take_back(tokens.size());
     delimiter_.reset();
     return true;
 }

@@ -6,12 +6,14 @@
 // provably shortest. A search can be cut into pieces of a few looks at the grammar each.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/matcher.h"
@@ -26,9 +28,12 @@ struct ClosingTokens {
     explicit ClosingTokens(const VocabularyDescription& described);
 
     const VocabularyDescription& vocabulary;
-    std::vector<Token> closers;                     // in order of preference
-    std::vector<Token> fillers;                     // words, the longest first
-    std::unordered_map<std::string, Token> merges;  // of punctuation, a few bytes
+    std::vector<Token> closers;                         // in order of preference
+    std::vector<Token> fillers;                         // words, the longest first
+    std::vector<Token> letters;                         // single ones
+    std::optional<Token> letter = {};                   // one that any text may have
+    std::optional<std::array<Token, 2>> brackets = {};  // closing ones
+    std::unordered_map<std::string, Token> merges;      // of punctuation, a few bytes
 };
 
 // One search, as Matcher::closing. It consumes as it goes and takes everything back at its end.
@@ -42,9 +47,19 @@ class ClosingSearch {
     Closing advance(std::size_t& work);
 
    private:
+    // Where the grammar is, as far as its masks tell.
+    struct Place {
+        std::size_t visits = 0;
+        std::size_t next = 0;            // letter
+        std::vector<Token> useful = {};  // letters that led elsewhere
+        std::size_t again = 0;           // of them, the next
+    };
+
     bool ended();
     bool look();
-    bool choose();
+    bool is_text() const;
+    bool choose(Place& place);
+    std::optional<Token> letter_of(Place& place);
     bool try_delimiter();
     bool take(std::span<const Token> tokens);
     bool take_back(std::size_t count);
@@ -57,8 +72,10 @@ class ClosingSearch {
     const std::size_t most_;
     const std::vector<std::string>& delimiters_;
     std::size_t looks_ = 0;
-    std::optional<std::size_t> delimiter_ = {};  // to be tried next, of those for free text
-    bool no_delimiter_ = false;                  // none ends the free text here
+    std::optional<std::size_t> delimiter_ = {};             // to be tried next, of those for texts
+    std::unordered_map<std::uint64_t, Place> places_ = {};  // by the hash of the mask
+    std::uint64_t mask_hash_ = 0;                           // of the last place
+    std::optional<std::pair<std::uint64_t, Token>> tried_ = {};  // there, a letter
     std::vector<Token> path_ = {};
     std::vector<std::uint32_t> mask_ = {};
 };

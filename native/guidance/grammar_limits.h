@@ -22,9 +22,10 @@ inline constexpr std::size_t kStackPerByte = 1024;
 
 inline constexpr std::size_t kMaxGrammarSymbols = 500'000;
 inline constexpr std::uint64_t kCompileFuel = 1'000'000;  // about 50,000 a millisecond
-inline constexpr std::uint64_t kStepFuel = 200'000;       // of one mask; about 14,000 a millisecond
-inline constexpr std::size_t kStepItems = 50'000;         // of one mask; about 20,000 a millisecond
-inline constexpr std::size_t kMaxItemsInRow = 2'000;
+// Of one mask and of what follows up to the next one; about 14,000 a millisecond.
+inline constexpr std::uint64_t kStepFuel = 500'000;
+inline constexpr std::size_t kStepItems = 50'000;  // of one mask; about 20,000 a millisecond
+inline constexpr std::size_t kMaxItemsInRow = 10'000;
 inline constexpr std::size_t kMaxLexerStates = 50'000;  // of one matcher; 1 to 2 kB each
 
 inline constexpr std::size_t kMostForcedTokens = 128;  // of one call; the rest follows later

@@ -18,6 +18,7 @@ namespace fermata {
 namespace {
 
 constexpr std::size_t kLongestMessage = 1000;
+constexpr std::size_t kTokensPerFuel = 32;
 
 struct FreeTokenizer {
     void operator()(LlgTokenizer* tokenizer) const { llg_free_tokenizer(tokenizer); }
@@ -166,8 +167,19 @@ class LarkMatcher final : public Matcher {
     }
     bool restart() {
         handle_ = pristine_->clone();
-        return handle_ != nullptr &&
-               std::ranges::all_of(consumed_, [&](Token token) { return advance(token); });
+        if (handle_ == nullptr) return false;
+        std::vector<std::uint32_t> mask(llg_matcher_get_mask_byte_size(handle_.get()) /
+                                        sizeof(std::uint32_t));
+        const auto refuel = [&] {
+            return llg_matcher_compute_mask_into(handle_.get(), mask.data(),
+                                                 mask.size() * sizeof(std::uint32_t)) == 0;
+        };
+        for (std::size_t i = 0; i < consumed_.size(); ++i) {
+            if (!advance(consumed_[i])) return false;
+            // Only a mask fuels the lexer anew.
+            if (i % kTokensPerFuel == kTokensPerFuel - 1 && !refuel()) return false;
+        }
+        return true;
     }
 
     std::shared_ptr<const Pristine> pristine_;

@@ -1,6 +1,6 @@
 /** Arguments between markers, each where its value ends. */
 
-import { type ParameterArguments, anyBlanks } from "./call-syntax.ts";
+import { type ArgumentStyle, type ParameterArguments, anyBlanks } from "./call-syntax.ts";
 import {
   type Markup,
   escapeRegex,
@@ -20,6 +20,16 @@ const cdata = ["<![CDATA[", "]]>"] as const;
 
 /** Names that no marker of these forms begins in. */
 const freeName = bareName('<>"');
+
+/**
+ * What ends a text that stands on lines of its own, as a comment: the search for a short end tries the grammar's quoted
+ * texts, the first ones most, and the rules have it in two pieces.
+ */
+export function textEndComment(style: ArgumentStyle): string {
+  if (style.style !== "parameters" || style.end.line === "") return "";
+  const { line, close } = style.end;
+  return close.includes("$key") ? "" : `// ${literal(line + close)}\n`;
+}
 
 interface Parameter {
   /** Of free names: their terminal. */

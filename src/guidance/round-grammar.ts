@@ -21,7 +21,7 @@ import {
 import type { JsonObject } from "./schema/types.ts";
 import type { ReasoningMarkers } from "./types.ts";
 import { LiteralWriter } from "./literal-values.ts";
-import { ParameterWriter } from "./parameter-rules.ts";
+import { ParameterWriter, textEndComment } from "./parameter-rules.ts";
 
 export interface RoundShape {
   markup: Markup;
@@ -82,7 +82,8 @@ export function roundGrammar(shape: RoundShape): string {
   } else if (calls !== "required") options.push(`${textOpen} document ${textClose}`.trimEnd());
   if (thought.rules !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
   rules.push(document ?? "");
-  return `start: ${thought.start}\nbody: ${options.join(" | ")}\n${rules.join("")}`;
+  const comment = calls === "none" ? "" : textEndComment(syntax.argumentStyle);
+  return `${comment}start: ${thought.start}\nbody: ${options.join(" | ")}\n${rules.join("")}`;
 }
 
 interface Reasoning {

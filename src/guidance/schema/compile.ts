@@ -40,12 +40,19 @@ export interface CompileOptions {
 /** Subschemas looked at, probes included. */
 const defaultSteps = 100_000;
 
-/** @throws FermataError schema_too_large (more than `maxSteps` too) | invalid_schema */
+/**
+ * What is not worked out in `defaultSteps` is left open.
+ * @throws FermataError schema_too_large (more than `maxSteps` too, where they are given) | invalid_schema
+ */
 export function compileSchema(
   value: unknown,
   options: CompileOptions,
-  maxSteps: number = defaultSteps,
+  maxSteps?: number,
 ): CompiledSchema {
-  const states = new States(new SchemaDocument(value), { ...options, steps: new Steps(maxSteps) });
+  const states = new States(new SchemaDocument(value), {
+    ...options,
+    steps: new Steps(maxSteps ?? defaultSteps),
+    leavesOpen: maxSteps === undefined,
+  });
   return { schema: writeSchema(states), issues: [...states.issues.values()] };
 }

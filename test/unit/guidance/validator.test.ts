@@ -126,7 +126,7 @@ test.each([
 });
 
 test("a pattern that takes too long is told as such", () => {
-  const validate = compileValidator({ type: "string", pattern: "^(?=a)(a+)+$" });
+  const validate = compileValidator({ type: "string", pattern: "^(?=aa)(a+)+$" });
   expect(validate("aaa")).toBeNull();
   expect(validate(`${"a".repeat(40)}!`)).toEqual({
     problem: expect.stringMatching(/^was not validated: the pattern .* takes too long/u),

@@ -23,6 +23,14 @@ const perFact = 10;
 /** How deep it is looked whether two branches exclude each other. */
 const maxProbeDepth = 4;
 
+interface StatesOptions {
+  /** Objects with named properties have no others unless the schema says so. */
+  closed: boolean;
+  objectOnly: boolean;
+  steps: Steps;
+  leavesOpen: boolean;
+}
+
 export class States {
   readonly root: State;
   /** In the order they were met. */
@@ -37,11 +45,8 @@ export class States {
   readonly #probes = new Map<string, boolean>();
   #probeDepth = 0;
 
-  /** @param closed objects with named properties have no others unless the schema says so */
-  constructor(
-    document: SchemaDocument,
-    { closed, objectOnly, steps }: { closed: boolean; objectOnly: boolean; steps: Steps },
-  ) {
+  /** @throws FermataError schema_too_large, unless it `leavesOpen` what takes too many steps */
+  constructor(document: SchemaDocument, { closed, objectOnly, steps, leavesOpen }: StatesOptions) {
     this.#document = document;
     this.#steps = steps;
     this.#solver = {
@@ -61,7 +66,30 @@ export class States {
     });
     const root: Literal = { node: document.root, holds: true, scopes: [] };
     this.root = this.#stateOf(objectOnly ? [root, this.#made({ type: "object" })] : [root]);
-    for (let next = 0; next < this.all.length; next++) this.#workOut(this.all[next]!);
+    // Before the steps are used up.
+    const anything = leavesOpen ? this.#alternativesOf(this.#stateOf([])) : null;
+    for (let next = 0; next < this.all.length; next++) {
+      try {
+        this.#workOut(this.all[next]!);
+      } catch (error) {
+        const isTooLarge = error instanceof FermataError && error.code === "schema_too_large";
+        if (anything === null || !isTooLarge) throw error;
+        this.#leaveOpen(next, anything, objectOnly);
+        break;
+      }
+    }
+  }
+
+  /** All states from there on. */
+  #leaveOpen(from: number, anything: Alternative[], objectOnly: boolean): void {
+    const [literal] = this.all[from]!.literals;
+    const { schema = true, path = "#" } = literal?.node ?? {};
+    const [keyword = "type"] = Object.keys(schema);
+    this.#report({ path, keyword, reason: "makes too many combinations with what it leads to" });
+    for (const state of this.all.slice(from)) {
+      const isObject = objectOnly && state === this.root;
+      state.alternatives = anything.filter(({ type }) => !isObject || type === "object");
+    }
   }
 
   /** Has a value, as far as it can be told. */
@@ -81,8 +109,11 @@ export class States {
   }
 
   #workOut(state: State): void {
-    const found = jsonTypes.flatMap((type) => this.#alternatives(type, state.literals));
-    state.alternatives = this.#withinRow(found, state);
+    state.alternatives = this.#withinRow(this.#alternativesOf(state), state);
+  }
+
+  #alternativesOf({ literals }: State): Alternative[] {
+    return jsonTypes.flatMap((type) => this.#alternatives(type, literals));
   }
 
   /** The mask engine follows each property that may come next, four steps for each. */

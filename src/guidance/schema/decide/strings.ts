@@ -3,12 +3,14 @@
 import { areDisjoint, matches, maxMatchLength } from "../regex/automaton.ts";
 import { checkCounts } from "../regex/cost.ts";
 import { complementOf } from "../regex/complement.ts";
-import { type Regex, RegexError, parseRegex, parseWithLookAhead } from "../regex/parse.ts";
-import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";
+import { type Regex, RegexError, parseRegex } from "../regex/parse.ts";
+import { parseAsOne, parsePattern } from "../regex/pattern.ts";
+import { writeAllBut, writeOneOf } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
 import type { Count } from "../steps.ts";
 import type { Excluded, Facts, PatternFact } from "./facts.ts";
 import { formatOf, isOfFormat } from "./formats.ts";
+import { type WrittenConditions, withLengthsApart, writeConditions } from "./lengths.ts";
 import {
   type Keyword,
   type KeywordContext,
@@ -74,26 +76,24 @@ type Reading = Pick<KeywordContext, "node" | "count">;
 /** @throws Unsupported what no automaton can do */
 export function readPattern(value: unknown, { node: { path }, count }: Reading): PatternFact {
   return reading(value, count, (source) => {
-    const regex = parseRegex(source);
+    const regex = parseAsOne(source, count);
+    if (regex === null) throw new RegexError("matches no text");
     checkCounts(regex);
     return { source, regex, path, keyword: "pattern" };
   });
 }
 
-/** What a pattern looks ahead at is a pattern of its own. @returns null where no text matches. @throws as `readPattern` */
+/** What a pattern looks ahead at may be a pattern of its own. @returns null where no text matches. @throws as `readPattern` */
 function readPatterns(value: unknown, { node: { path }, count }: Reading): PatternFact[] | null {
   return reading(value, count, (source) => {
-    const { regex, ahead } = parseWithLookAhead(source);
-    const others = ahead.map((each) =>
-      each.negated ? complementOf(each.regex, count) : each.regex,
+    const regexes = parsePattern(source, count);
+    return (
+      regexes?.map((regex, index) => {
+        checkCounts(regex);
+        const name = index === 0 ? source : `${index} ${source}`;
+        return { source: name, regex, path, keyword: "pattern" };
+      }) ?? null
     );
-    const patterns = [regex, ...others].flatMap((each, index) => {
-      if (each === null) return [];
-      checkCounts(each);
-      const name = index === 0 ? source : `${index} ${source}`;
-      return { source: name, regex: each, path, keyword: "pattern" };
-    });
-    return patterns.length > others.length ? patterns : null;
   });
 }
 
@@ -137,10 +137,16 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
     const listed = isPattern ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
     return [{ type: "string", schema: { type: "string", ...listed }, values }];
   }
-  const held = heldTogether(facts, solver);
+  const { patterns, ...lengths } = withLengthsApart(facts.patterns, {
+    min: facts.minLength,
+    max: facts.maxLength,
+  });
+  if (lengths.min > lengths.max) return [];
+  const held = heldTogether(patterns, lengths.min, facts, solver);
   if (held === null) return [];
-  const maxLength = Math.min(facts.maxLength, ...held.map((one) => one.maxLength));
-  const regexes = writtenPatterns(held, solver);
+  const max = Math.min(lengths.max, ...held.map((one) => one.maxLength));
+  const written = writtenPatterns(held, { min: lengths.min, max }, solver);
+  const regexes = written.patterns;
   const excluded: string[] = [];
   for (const { value, ...place } of facts.excluded as (Excluded & { value: string })[]) {
     if (!isLong(value)) excluded.push(value);
@@ -151,8 +157,8 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
   const conditions: JsonObject[] = regexes.map((regex) => ({ pattern: `^(?:${regex})$` }));
   const schema = {
     type: "string",
-    ...(facts.minLength > 0 ? { minLength: facts.minLength } : {}),
-    ...(maxLength < Infinity ? { maxLength } : {}),
+    ...(written.min > 0 ? { minLength: written.min } : {}),
+    ...(written.max < Infinity ? { maxLength: written.max } : {}),
     ...(conditions.length === 1 ? conditions[0] : {}),
     ...(conditions.length > 1 ? { allOf: conditions } : {}),
   };
@@ -178,12 +184,17 @@ interface TextFact extends PatternFact {
  * What one text can be held to: without the formats whose masks leave no text beside the others, as the mask engine would
  * refuse the schema. @returns null where no text has all that is said
  */
-function heldTogether(facts: Facts, { count, report }: Solver): TextFact[] | null {
+function heldTogether(
+  patterns: readonly PatternFact[],
+  minLength: number,
+  facts: Facts,
+  { count, report }: Solver,
+): TextFact[] | null {
   const kept: TextFact[] = [];
-  for (const one of [...facts.patterns.map(asWritten), ...formatsOf(facts)]) {
+  for (const one of [...patterns.map(asWritten), ...formatsOf(facts)]) {
     const excluded = kept.filter((other) => areDisjoint(other.regex, one.regex, count));
     if (excluded.some((other) => areDisjoint(other.widest, one.widest, count))) return null;
-    if (excluded.length === 0 && facts.minLength <= one.maxLength) kept.push(one);
+    if (excluded.length === 0 && minLength <= one.maxLength) kept.push(one);
     else {
       const reason = "has a mask that leaves no text beside the other keywords";
       report({ path: one.path, keyword: one.keyword, reason });
@@ -223,25 +234,22 @@ function formatsOf({ formats }: Facts): TextFact[] {
 
 function writtenPatterns(
   patterns: readonly PatternFact[],
+  lengths: { min: number; max: number },
   { report, conjunctions, count }: Solver,
-): string[] {
+): WrittenConditions {
   const bySource = new Map(patterns.map((pattern) => [pattern.source, pattern]));
   const holdable = conjunctions.holdable([...bySource.values()]);
-  return [...bySource.values()].flatMap((pattern) => {
-    const leave = (reason: string): string[] => {
-      report({ path: pattern.path, keyword: pattern.keyword, reason });
-      return [];
-    };
-    if (!holdable.has(pattern))
-      return leave("has too many others beside it, or too long ones, for one text");
-    count(pattern.source.length * perCharacter);
-    try {
-      return [writeWhole(pattern.regex)];
-    } catch (error) {
-      if (!(error instanceof RegexError)) throw error;
-      return leave(`has a pattern that ${error.message}`);
+  const written: Regex[] = [];
+  for (const pattern of bySource.values()) {
+    if (holdable.has(pattern)) {
+      count(pattern.source.length * perCharacter);
+      written.push(pattern.regex);
+      continue;
     }
-  });
+    const reason = "has too many others beside it, or too long ones, for one text";
+    report({ path: pattern.path, keyword: pattern.keyword, reason });
+  }
+  return writeConditions(written, lengths);
 }
 
 function isLong(value: string): boolean {

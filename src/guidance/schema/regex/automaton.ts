@@ -4,7 +4,8 @@
  */
 
 import { type Count, uncounted } from "../steps.ts";
-import { type CharacterSet, type Range, type Regex, invert, sizeOf } from "./parse.ts";
+import { type Look, type Regex, sizeOf } from "./parse.ts";
+import { type CharacterSet, type Range, rangesOf } from "./sets.ts";
 
 /** Longer texts are not matched here: names of properties and constants are short. */
 export const maxMatchLength = 1000;
@@ -19,8 +20,8 @@ const perState = 20;
 export interface AutomatonState {
   /** Over a character. */
   steps: { set: CharacterSet; to: number }[];
-  /** Over none; some only at the text's start or end. */
-  jumps: { to: number; at: "start" | "end" | null }[];
+  /** Over none; some only at the text's start or end, or where something is seen. */
+  jumps: { to: number; at: "start" | "end" | Look | null }[];
 }
 
 export const first = 0;
@@ -94,10 +95,25 @@ export function areDisjoint(a: Regex, b: Regex, count: Count): boolean {
 export function automatonOf(regex: Regex, count: Count): AutomatonState[] {
   const known = automata.get(regex);
   if (known !== undefined) return known;
+  const states = statesOf(regex, { before: true, after: true }, count);
+  automata.set(regex, states);
+  return states;
+}
+
+/** Of the expression alone, or with any text before or after it. */
+export function statesOf(
+  regex: Regex,
+  anything: { before: boolean; after: boolean },
+  count: Count,
+): AutomatonState[] {
   count(sizeOf(regex) * perState);
   const states: AutomatonState[] = [];
   const add = (): number => states.push({ steps: [], jumps: [] }) - 1;
-  const jump = (from: number, to: number, at: "start" | "end" | null = null): void => {
+  const jump = (
+    from: number,
+    to: number,
+    at: AutomatonState["jumps"][number]["at"] = null,
+  ): void => {
     states[from]!.jumps.push({ to, at });
   };
   const build = (part: Regex, from: number, to: number): void => {
@@ -107,6 +123,8 @@ export function automatonOf(regex: Regex, count: Count): AutomatonState[] {
       case "start":
       case "end":
         return jump(from, to, part.kind);
+      case "look":
+        return jump(from, to, part);
       case "set":
         states[from]!.steps.push({ set: part, to });
         return;
@@ -145,9 +163,9 @@ export function automatonOf(regex: Regex, count: Count): AutomatonState[] {
   };
   add();
   add();
-  for (const state of [first, last]) states[state]!.steps.push({ set: anyCharacter, to: state });
+  if (anything.before) states[first]!.steps.push({ set: anyCharacter, to: first });
+  if (anything.after) states[last]!.steps.push({ set: anyCharacter, to: last });
   build(regex, first, last);
-  automata.set(regex, states);
   return states;
 }
 
@@ -175,12 +193,6 @@ function hasProperty(name: string, character: string): boolean {
 /** Each once: a repetition's states share theirs. */
 export function setsOf(states: readonly AutomatonState[]): ReadonlySet<CharacterSet> {
   return new Set(states.flatMap(({ steps }) => steps.map(({ set }) => set)));
-}
-
-/** What a property has is not looked up: it may be anything. */
-export function rangesOf({ ranges, properties, negated }: CharacterSet): readonly Range[] {
-  if (properties.length > 0) return invert([]);
-  return negated ? invert(ranges) : ranges;
 }
 
 function overlap(a: readonly Range[], b: readonly Range[]): boolean {

@@ -6,7 +6,7 @@ import { closed, expressionOf, kindsOfCharacters, placesAfter, tooLarge } from "
 import type { Regex } from "./parse.ts";
 
 /** Of the deterministic automaton, and of what is written of it. */
-const most = { states: 12, size: 2000 };
+const most = { states: 40, size: 2000 };
 /** Longer is not looked for it. */
 const maxLookups = 1_000_000;
 

@@ -1,16 +1,9 @@
 /** How large the automaton is that the mask engine comes to build where one text is held to several expressions. */
 
 import type { Count } from "../steps.ts";
-import {
-  type AutomatonState,
-  automatonOf,
-  first,
-  last,
-  lookupsIn,
-  rangesOf,
-  setsOf,
-} from "./automaton.ts";
-import type { CharacterSet, Regex } from "./parse.ts";
+import { type AutomatonState, automatonOf, first, last, lookupsIn, setsOf } from "./automaton.ts";
+import { type CharacterSet, rangesOf } from "./sets.ts";
+import type { Regex } from "./parse.ts";
 
 /** Of one expression, while a text is read: the states that its automaton may be in, from which it can still match. */
 interface Places {

@@ -2,15 +2,16 @@
 
 import type { Steps } from "../steps.ts";
 import { isSmallTogether } from "./conjunction.ts";
+import { isSimple } from "./narrow.ts";
 import { type Regex, RegexError, sizeOf } from "./parse.ts";
 
 /** One count beside which there is hardly another; several of them together. */
 const most = { alone: 10_000, together: 1000, beside: 16 };
 /**
- * Expressions for the same text, and positions in counts of theirs that may begin anywhere. Where there are more of these
+ * Expressions for the same text, and positions in counts of several that may begin anywhere. Where there are more of these
  * and all are anchored, as formats are, the states of their automaton tell.
  */
-const joined = { expressions: 4, positions: 8, states: 2000 };
+const joined = { expressions: 4, most: 12, positions: 8, states: 2000 };
 
 /** @throws RegexError, to follow "the pattern" */
 export function checkCounts(regex: Regex): void {
@@ -48,8 +49,11 @@ export class Conjunctions {
     let positions = 0;
     for (const pattern of patterns) {
       const cost = floatingCounts(pattern.regex);
-      if (kept.size === joined.expressions) continue;
-      const mayBeDear = positions + cost > joined.positions && kept.size > 0;
+      if (kept.size === joined.most) continue;
+      const isFloating = positions > 0 && cost > 0 && positions + cost > joined.positions;
+      const isMany = kept.size >= joined.expressions;
+      if (isMany && [...kept, pattern].filter(({ regex }) => !isSimple(regex)).length > 1) continue;
+      const mayBeDear = isFloating || isMany;
       if (mayBeDear && !this.#areSmall([...kept, pattern])) continue;
       positions += cost;
       kept.add(pattern);

@@ -1,8 +1,9 @@
 /** A deterministic automaton as an expression: what the mask engine has no word for ("not", "but not") is written so. */
 
 import type { Count } from "../steps.ts";
-import { type AutomatonState, lookupsIn, rangesOf, setsOf } from "./automaton.ts";
-import { type Range, type Regex, RegexError, merge } from "./parse.ts";
+import { type AutomatonState, lookupsIn, setsOf } from "./automaton.ts";
+import { type Range, merge, rangesOf } from "./sets.ts";
+import { type Regex, RegexError } from "./parse.ts";
 
 /** Its states are made as they are reached. */
 export interface Machine<State> {
@@ -192,6 +193,6 @@ export function closed(
   const reached = new Set(places);
   for (const place of reached)
     for (const jump of states[place]!.jumps)
-      if (jump.at === null || at[jump.at]) reached.add(jump.to);
+      if (jump.at === null || (typeof jump.at === "string" && at[jump.at])) reached.add(jump.to);
   return [...reached].toSorted((a, b) => a - b);
 }

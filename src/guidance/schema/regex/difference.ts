@@ -3,7 +3,8 @@
 import type { Count } from "../steps.ts";
 import { automatonOf, first, last } from "./automaton.ts";
 import { closed, expressionOf, kindsOfCharacters, placesAfter, tooLarge } from "./deterministic.ts";
-import type { Range, Regex } from "./parse.ts";
+import type { Regex } from "./parse.ts";
+import type { Range } from "./sets.ts";
 import { type Trie, trieOf } from "./write.ts";
 
 const most = { states: 1000, size: 10_000 };

@@ -8,26 +8,11 @@
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { type JavaScriptRegex, asJavaScript, readingsOf } from "./dialect.ts";
+import { withNarrowSets } from "./narrow.ts";
+import { type CharacterSet, type Range, invert, merge } from "./sets.ts";
+import type { Look, Regex } from "./tree.ts";
 
-export type Regex =
-  | { kind: "empty" }
-  | CharacterSet
-  | { kind: "concat"; parts: readonly Regex[] }
-  | { kind: "or"; options: readonly Regex[] }
-  | { kind: "repeat"; body: Regex; min: number; max: number }
-  | { kind: "start" }
-  | { kind: "end" };
-
-export interface CharacterSet {
-  kind: "set";
-  ranges: readonly Range[];
-  /** Unicode properties: `L`, `Script=Greek`. */
-  properties: readonly string[];
-  negated: boolean;
-}
-
-/** Code points, both ends included. */
-export type Range = readonly [first: number, last: number];
+export type { Look, Regex } from "./tree.ts";
 
 export class RegexError extends SyntaxError {}
 
@@ -36,7 +21,6 @@ const maxNesting = 100;
 /** Positions in the expression once its counted repetitions are written out. */
 const maxSize = 20_000;
 
-const lastCodePoint = 0x10ffff;
 /** Without the flag `u` a character beyond U+FFFF is two. */
 const halfCharacter = /[\u{10000}-\u{10FFFF}]|\\u[dD][89a-fA-F]/u;
 const lineEnds: Range[] = [
@@ -71,25 +55,43 @@ const escapes: Record<AST.EscapeCharacterSet["kind"], Range[]> = {
  * @throws RegexError with what is wrong or not regular, to follow "the pattern"
  */
 export function parseRegex(source: string): Regex {
-  const { regex, ahead } = parseWithLookAhead(source);
-  if (ahead.length > 0) throw new RegexError("looks ahead");
+  const regex = parseWithLooks(source);
+  const look = lookIn(regex);
+  if (look !== null) throw new RegexError(look.ahead ? "looks ahead" : "looks behind");
   return regex;
 }
 
-/** What must match at the text's start, or must not. */
-export interface LookAhead {
-  regex: Regex;
-  negated: boolean;
-}
-
-/** Looks ahead only behind a `^` at its beginning, as patterns of passwords do. @throws as `parseRegex` */
-export function parseWithLookAhead(source: string): { regex: Regex; ahead: LookAhead[] } {
+/** @throws as `parseRegex`, but for what looks around */
+export function parseWithLooks(source: string): Regex {
   if (source.length > maxLength) throw new RegexError(`is longer than ${maxLength} characters`);
   const written = asJavaScript(source);
-  const parsed = new TreeBuilder(written).pattern(read(written.source));
-  for (const { regex } of [parsed, ...parsed.ahead])
-    if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
-  return parsed;
+  const regex = new TreeBuilder(written).pattern(read(written.source));
+  if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
+  return regex;
+}
+
+/** The first one. */
+export function lookIn(regex: Regex): Look | null {
+  switch (regex.kind) {
+    case "look":
+      return regex;
+    case "concat":
+      return firstLook(regex.parts);
+    case "or":
+      return firstLook(regex.options);
+    case "repeat":
+      return lookIn(regex.body);
+    default:
+      return null;
+  }
+}
+
+function firstLook(parts: readonly Regex[]): Look | null {
+  for (const part of parts) {
+    const look = lookIn(part);
+    if (look !== null) return look;
+  }
+  return null;
 }
 
 /** Positions, once counted repetitions are written out. */
@@ -104,6 +106,8 @@ export function sizeOf(regex: Regex): number {
         Math.max(1, sizeOf(regex.body)) *
         Math.max(1, Number.isFinite(regex.max) ? regex.max : regex.min)
       );
+    case "look":
+      return 1 + sizeOf(regex.body);
     default:
       return 1;
   }
@@ -138,18 +142,8 @@ class TreeBuilder {
     this.#dialect = dialect;
   }
 
-  pattern({ alternatives }: AST.Pattern): { regex: Regex; ahead: LookAhead[] } {
-    const [only] = alternatives;
-    const [start, ...others] = only?.elements ?? [];
-    if (alternatives.length > 1 || start?.type !== "Assertion" || start.kind !== "start")
-      return { regex: this.#alternatives(alternatives, 1), ahead: [] };
-    const ahead: LookAhead[] = [];
-    for (const element of others) {
-      if (element.type !== "Assertion" || element.kind !== "lookahead") break;
-      const regex = this.#alternatives(element.alternatives, 2);
-      ahead.push({ regex: fromStart(regex), negated: element.negate });
-    }
-    return { regex: this.#row([start, ...others.slice(ahead.length)], 1), ahead };
+  pattern({ alternatives }: AST.Pattern): Regex {
+    return this.#alternatives(alternatives, 1);
   }
 
   #alternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
@@ -159,7 +153,9 @@ class TreeBuilder {
   }
 
   #row(elements: readonly AST.Element[], depth: number): Regex {
-    const parts = withFirstItemApart(elements.map((element) => this.#element(element, depth)));
+    const parts = withFirstItemApart(
+      withNarrowSets(elements.map((element) => this.#element(element, depth))),
+    );
     if (parts.length === 0) return { kind: "empty" };
     return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
   }
@@ -190,11 +186,37 @@ class TreeBuilder {
         throw new RegexError("refers back to a group");
       case "Assertion":
         if (element.kind === "start" || element.kind === "end") return { kind: element.kind };
-        if (element.kind === "word") throw new RegexError("has a word boundary");
-        throw new RegexError(element.kind === "lookahead" ? "looks ahead" : "looks behind");
+        if (element.kind === "word") return this.#wordBoundary(element.negate);
+        return this.#look(element as AST.LookaroundAssertion, depth);
       case "ExpressionCharacterClass":
         throw new RegexError("has a class of an unknown kind");
     }
+  }
+
+  #look({ kind, negate, alternatives }: AST.LookaroundAssertion, depth: number): Look {
+    const body = this.#alternatives(alternatives, depth + 1);
+    return { kind: "look", ahead: kind === "lookahead", negated: negate, body };
+  }
+
+  /** Only one of the characters beside it is of a word; negated: both are, or none. */
+  #wordBoundary(negated: boolean): Regex {
+    if (this.#dialect.ignoresCase) throw beyondAscii();
+    const body = this.#setOf(escapes.word);
+    const side = (ahead: boolean, isOther: boolean): Look => ({
+      kind: "look",
+      ahead,
+      negated: isOther,
+      body,
+    });
+    const options = [false, true].map((before): Regex => ({
+      kind: "concat",
+      parts: [side(false, before), side(true, before === negated)],
+    }));
+    return { kind: "or", options };
+  }
+
+  #setOf(ranges: readonly Range[]): CharacterSet {
+    return { kind: "set", ranges, properties: [], negated: false };
   }
 
   /** Of one element, its own negation is the set's. */
@@ -275,12 +297,6 @@ function hasAnchor(regex: Regex): boolean {
   }
 }
 
-/** In each option, as an anchor before a group has no place inside of it. */
-function fromStart(regex: Regex): Regex {
-  if (regex.kind === "or") return { kind: "or", options: regex.options.map(fromStart) };
-  return { kind: "concat", parts: [{ kind: "start" }, regex] };
-}
-
 /** Which are the same letters as `s` and `k`: the long s and the sign of kelvin. */
 const thirdForms: Range[] = [
   [0x17f, 0x17f],
@@ -328,28 +344,4 @@ function beyondAscii(): RegexError {
 function nameOf({ key, value }: AST.UnicodePropertyCharacterSet): string {
   if (value === null) return key;
   return key === "General_Category" || key === "gc" ? value : `${key}=${value}`;
-}
-
-/** In order, those that touch as one. */
-export function merge(ranges: readonly Range[]): Range[] {
-  const merged: [number, number][] = [];
-  for (const [first, last] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    const previous = merged.at(-1);
-    if (previous !== undefined && first <= previous[1] + 1)
-      previous[1] = Math.max(previous[1], last);
-    else merged.push([first, last]);
-  }
-  return merged;
-}
-
-/** All other characters. */
-export function invert(ranges: readonly Range[]): Range[] {
-  const inverted: Range[] = [];
-  let next = 0;
-  for (const [first, last] of merge(ranges)) {
-    if (first > next) inverted.push([next, first - 1]);
-    next = last + 1;
-  }
-  if (next <= lastCodePoint) inverted.push([next, lastCodePoint]);
-  return inverted;
 }
