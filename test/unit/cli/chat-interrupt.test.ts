@@ -10,7 +10,7 @@ import type { EndDetail } from "../../../src/client/types.ts";
 
 /** @returns the exit code, and what stood on the screen, of: a question, Ctrl-C while its answer ends, Ctrl-C */
 async function interrupted(end: Omit<EndDetail, "type">): Promise<[number, string]> {
-  let press = (_: Key): void => {};
+  let press: (key: Key) => void = () => {};
   const lines = ["Hi", "interrupt", "end"];
   const keyboard = {
     listen(listener: typeof press) {
