@@ -67,7 +67,8 @@ export class McpConnection {
   #session: McpSession | null = null;
   #readySince = 0;
   #tools: McpToolInfo[] = [];
-  #instructions: string | undefined;
+  /** Null: no start has succeeded. */
+  #instructions: string | null = null;
   readonly #pins = new ToolPins();
   #unused = "";
   #timer: NodeJS.Timeout | undefined;
@@ -115,7 +116,7 @@ export class McpConnection {
 
   /** For the model, as the server said at its last start. Undefined: it says nothing, or is not to be read. */
   get instructions(): string | undefined {
-    return this.#instructions;
+    return this.#instructions || undefined;
   }
 
   /** The server has changed the tool, and `acceptChange` was not called since. */
@@ -330,10 +331,10 @@ export class McpConnection {
   }
 
   #takeInstructions({ instructions }: McpSession): void {
-    if (this.#config.instructions === false || instructions === (this.#instructions ?? "")) return;
-    if (this.#instructions !== undefined)
+    if (this.#config.instructions === false || instructions === this.#instructions) return;
+    if (this.#instructions !== null)
       this.#options.log.warn({ server: this.id }, "MCP server changed its instructions");
-    this.#instructions = instructions === "" ? undefined : instructions;
+    this.#instructions = instructions;
     this.#options.onToolsChanged?.();
   }
 

@@ -58,6 +58,7 @@ test("models", async () => {
     // Anthropic's.
     type: "model",
     display_name: "tiny",
+    lifecycle: "active",
     created_at: "2023-11-14T22:13:20.000Z",
     context_length: 1000,
     max_model_len: 1000,

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Tool } from "../../src/tools/types.ts";
 import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
 import { usage } from "./fake-figures.ts";
+import { eventually } from "../support/eventually.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 
 const tools = [{ type: "function", name: "read_file_chunk" }];
@@ -379,6 +380,102 @@ describe("compaction", () => {
       body: { error: { code: "context_length_exceeded", param: "input" } },
     });
     expect(world.chat.requests).toHaveLength(2);
+  });
+});
+
+describe("compaction_trigger", () => {
+  const trigger = { type: "compaction_trigger" };
+  const hi = { role: "user", content: "Hi" };
+  const hello = { role: "assistant", content: "Hello." };
+  const summary = "Summary of the conversation so far:\n\nThey greeted.";
+
+  beforeEach(() => {
+    world.chat.script = [
+      { type: "reasoning", text: "Well" },
+      { type: "content", text: "They " },
+      { type: "content", text: "greeted." },
+      finish("length"),
+    ];
+  });
+
+  test("streamed: one item, whole, and nothing else; the tools and the form are not in play", async () => {
+    const format = { type: "json_schema", name: "a", schema: { type: "object" } };
+    const choice = { tools, tool_choice: "required", text: { format } };
+    const events = await world.streamed({ input: [hi, hello, trigger], ...choice });
+    expect(events.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.output_item.added",
+      "response.output_item.done",
+      "response.completed",
+    ]);
+    const item = { type: "compaction", encrypted_content: expect.any(String) };
+    expect(events[3]).toMatchObject({ output_index: 0, item });
+    expect(events[4]).toMatchObject({
+      response: { status: "completed", output: [item], usage: { output_tokens: 7 } },
+    });
+    const [asked] = world.chat.requests;
+    expect(asked).toMatchObject({ toolMode: "none", tools: [] });
+    expect(asked!.guidance?.document).toBeUndefined();
+    expect(asked!.messages.slice(0, 2)).toEqual([hi, hello]);
+    expect(asked!.messages[2]!.content).toMatch(/^Summarize the conversation/);
+  });
+
+  test("what follows it in the chain reads the users' words and the latest summary", async () => {
+    const first = await world.create({ input: [hi, hello, trigger] });
+    expect(first.body.output).toMatchObject([{ type: "compaction" }]);
+    const items = await world.call("GET", `/v1/responses/${first.body.id}/input_items`);
+    expect(items.body.data.map(({ type }: { type: string }) => type)).toEqual([
+      "message",
+      "message",
+    ]);
+    const ask = (previous: string, input: object[]) =>
+      world.create({ previous_response_id: previous, input });
+    const and = { role: "user", content: "And?" };
+    const second = await ask(first.body.id, [and]);
+    const read = () => world.chat.requests.at(-1)!.messages;
+    expect(read()).toEqual([hi, { role: "user", content: summary }, and]);
+    const third = await ask(second.body.id, [trigger]);
+    await ask(third.body.id, [{ role: "user", content: "Go on" }]);
+    expect(read().map(({ content }) => content)).toEqual(["Hi", "And?", summary, "Go on"]);
+  });
+
+  test("an item that cannot be read takes the place of nothing", async () => {
+    const foreign = { type: "compaction", encrypted_content: "AAAA" };
+    await world.create({ input: [hi, hello, foreign, { role: "user", content: "And?" }] });
+    expect(world.chat.requests[0]!.messages.map(({ content }) => content)).toEqual([
+      "Hi",
+      "Hello.",
+      expect.stringContaining("cannot be read"),
+      "And?",
+    ]);
+  });
+
+  test("in the background", async () => {
+    const begun = await world.create({ input: [hi, trigger], background: true });
+    await eventually(async () => {
+      const { body } = await world.call("GET", `/v1/responses/${begun.body.id}`);
+      expect(body).toMatchObject({ status: "completed", output: [{ type: "compaction" }] });
+    });
+  });
+
+  test("no summary: an error, not an empty item", async () => {
+    world.chat.script = [{ type: "content", text: "\n" }, finish("stop")];
+    const reply = await world.create({ input: [hi, trigger] });
+    expect(reply).toMatchObject({ status: 400, body: { error: { param: "input" } } });
+  });
+
+  test.each([
+    [{ input: [hi, trigger, hello] }, "input[1]"],
+    [{ input: [trigger] }, "input"],
+    [{ input: [trigger], instructions: "Be brief." }, "input"],
+  ])("%j: a 400", async (body, param) => {
+    expect(await world.create(body)).toMatchObject({ status: 400, body: { error: { param } } });
+  });
+
+  test("a conversation takes no such item", async () => {
+    const reply = await world.call("POST", "/v1/conversations", { items: [hi, trigger] });
+    expect(reply).toMatchObject({ status: 400, body: { error: { param: "items[1].type" } } });
   });
 });
 

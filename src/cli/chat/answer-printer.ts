@@ -69,10 +69,8 @@ export class AnswerPrinter {
     this.end();
   }
 
-  /** It was not cut, stopped or failed. */
-  get isComplete(): boolean {
-    const { end } = this.#state;
-    return end === null || end.status === "complete";
+  get wasStopped(): boolean {
+    return this.#state.end?.status === "cancelled";
   }
 
   /** After the last event. */

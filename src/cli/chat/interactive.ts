@@ -142,7 +142,7 @@ export class Interactive {
         leave: leave.signal,
       });
       // It ended before it could be stopped.
-      if (stop.signal.aborted && printer.isComplete) this.#warn();
+      if (stop.signal.aborted && !printer.wasStopped) this.#warn();
       return null;
     } catch (error) {
       if (leave.signal.aborted) return "left";

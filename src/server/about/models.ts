@@ -18,9 +18,10 @@ export interface WireModel {
   object: "model";
   created: number;
   owned_by: string;
-  /** Anthropic's, as the next two. */
+  /** Anthropic's, as the next three. */
   type: "model";
   display_name: string;
+  lifecycle: "active";
   /** RFC 3339. */
   created_at: string;
   /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
@@ -138,6 +139,7 @@ function wireModel(id: string, created: number): WireModel {
     owned_by: "fermata",
     type: "model",
     display_name: id,
+    lifecycle: "active",
     created_at: new Date(created * 1000).toISOString(),
   };
 }

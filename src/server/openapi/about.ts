@@ -24,6 +24,7 @@ const model = answer(
     owned_by: string,
     type: choice("model"),
     display_name: string,
+    lifecycle: choice("active"),
     created_at: string,
   },
   {

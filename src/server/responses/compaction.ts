@@ -1,18 +1,19 @@
 /**
- * POST /v1/responses/compact: a conversation becomes its users' words and one summary, which the model writes. A
- * compaction item carries the summary.
+ * A conversation becomes its users' words and one summary, which the model writes: by POST /v1/responses/compact, or as
+ * the output of a response whose input ends with a `compaction_trigger`. A compaction item carries the summary.
  */
 
-import type { ChatMessage, PromptRequest } from "../../chat/types.ts";
-import { pulled } from "../../tools/event-stream.ts";
-import { type RunContext, runRequest } from "../answer/answer.ts";
-import { type Answer, collectAnswer } from "../answer/collect-answer.ts";
+import type { ChatMessage, ChatRequest, PromptRequest, WrittenRound } from "../../chat/types.ts";
+import { pulled, type Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { type RunContext, runEvents, runRequest } from "../answer/answer.ts";
+import { type Answer, AnswerCollector, collectAnswer } from "../answer/collect-answer.ts";
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
 import { decodeText, encodeText } from "./encoded.ts";
 import { type ResponsesRequest, wireResponseUsage } from "./request.ts";
 import { fitHistory } from "./truncation.ts";
-import type { Item } from "./types.ts";
+import type { CompactionItem, Item } from "./types.ts";
 
 /** Of a request that sets no limit: longer would save too little. */
 const maxSummaryTokens = 1024;
@@ -23,24 +24,74 @@ const heading = "Summary of the conversation so far:";
 const summaryRequest =
   "Summarize the conversation so far for someone who continues it and will not see it: the goal, what was asked, what was done and found out, names, paths and figures that matter, and what is still open. Answer with the summary alone.";
 
-/** What the model reads in place of the turns. Content of another server's making cannot be read. */
-export function compactionText(encoded: string): string {
+/** What the model reads of it. Content of another server's making cannot be read. */
+export function compactionText(encoded: string): { text: string; isRead: boolean } {
   const summary = decodeText("summary", encoded);
   return summary === null
-    ? "[Earlier turns were compacted by another server and cannot be read.]"
-    : `${heading}\n\n${summary}`;
+    ? {
+        text: "[Earlier turns were compacted by another server and cannot be read.]",
+        isRead: false,
+      }
+    : { text: `${heading}\n\n${summary}`, isRead: true };
+}
+
+export function compactionItem(summary: string, id = newId("cmp")): CompactionItem {
+  return { id, type: "compaction", encrypted_content: encodeText("summary", summary) };
 }
 
 /** @param prompt what the model would read of the request @throws FermataError: there is nothing, or no summary */
 export async function compact(
   body: ResponsesRequest,
-  { items, messages, templateVariables, owner }: PromptRequest & { items: Item[] },
+  { items, ...prompt }: Pick<PromptRequest, keyof SummarizedPrompt> & { items: Item[] },
   context: RunContext,
   signal: AbortSignal,
 ): Promise<object> {
   if (items.length === 0)
     throw fieldError("missing_field", "input", "is missing", "Send the items to compact");
-  const { target } = context;
+  const conversation = { ...(await askForSummary(body, prompt, context)), signal };
+  const answer = await collectAnswer(
+    pulled((sink) => runRequest(conversation, { kind: "none" }, context, sink)),
+  );
+  const users = items.filter((item) => item.type === "message" && item["role"] === "user");
+  return {
+    id: newId("resp"),
+    object: "response.compaction",
+    created_at: Math.floor(Date.now() / 1000),
+    output: [...users, compactionItem(summaryOf(answer))],
+    usage: wireResponseUsage(answer.finish.usage),
+  };
+}
+
+/** Pushes the summary as one content, once it is whole. @throws as `compact` and `runEvents` */
+export async function generateSummary(
+  body: ResponsesRequest,
+  prompt: SummarizedPrompt,
+  run: Pick<ChatRequest, "signal" | "onTokens"> & {
+    written: WrittenRound | undefined;
+    context: RunContext;
+  },
+  sink: Sink<RunEvent>,
+): Promise<void> {
+  const { context, ...rest } = run;
+  const conversation = { ...(await askForSummary(body, prompt, context)), ...rest };
+  const collector = new AnswerCollector();
+  await runEvents(conversation, { kind: "none" }, context, async (event) => {
+    collector.add(event);
+    if (event.type === "progress") return await sink(event);
+    if (event.type !== "finish") return;
+    await sink({ type: "content", text: summaryOf(collector.answer()) });
+    // A summary that the limit cut is one.
+    await sink({ ...event, reason: "stop" });
+  });
+}
+
+type SummarizedPrompt = Pick<PromptRequest, "messages" | "templateVariables" | "owner">;
+
+async function askForSummary(
+  body: ResponsesRequest,
+  { messages, templateVariables, owner }: SummarizedPrompt,
+  { target }: RunContext,
+) {
   const scope = { templateVariables, owner };
   const maxTokens = Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize);
   const all = target.instruct(messages);
@@ -56,26 +107,13 @@ export async function compact(
             ),
         })
       : all;
-  const conversation = {
+  return {
     messages: withRequest(history),
     sampling: body.sampling,
     stop: [],
     maxTokens,
     cacheSalt: body.cacheSalt,
-    signal,
     ...scope,
-  };
-  const answer = await collectAnswer(
-    pulled((sink) => runRequest(conversation, { kind: "none" }, context, sink)),
-  );
-  const users = items.filter((item) => item.type === "message" && item["role"] === "user");
-  const summary = encodeText("summary", summaryOf(answer));
-  return {
-    id: newId("resp"),
-    object: "response.compaction",
-    created_at: Math.floor(Date.now() / 1000),
-    output: [...users, { id: newId("cmp"), type: "compaction", encrypted_content: summary }],
-    usage: wireResponseUsage(answer.finish.usage),
   };
 }
 

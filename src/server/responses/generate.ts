@@ -5,6 +5,7 @@ import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { messagesFor, type RunContext, runEvents } from "../answer/answer.ts";
 import { finishInTurns } from "../../parts.ts";
+import { generateSummary } from "./compaction.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
 import type { ToolPlan } from "./tool-plan.ts";
@@ -38,6 +39,11 @@ export async function generateResponse(
 ): Promise<void> {
   const { target } = context;
   const read = await finishInTurns(toMessages(items, request.instructions, plan.names));
+  if (request.compacts) {
+    const prompt = { messages: read, templateVariables: request.templateVariables, owner };
+    const run = { signal, onTokens, written, context };
+    return await generateSummary(request, prompt, run, sink);
+  }
   const all = target.instruct(read);
   const { templateVariables } = request;
   const scope = { tools: plan.offered, templateVariables, owner };

@@ -33,6 +33,9 @@ const maxIdLength = 256;
 /** Each is a row of the store. */
 const maxItems = 10_000;
 
+/** Asks for a compaction item in place of an answer. It says nothing, and is not kept. */
+export const compactionTrigger = "compaction_trigger";
+
 const asReceived = "Send the item as it was received";
 const callAsReceived = "Send the call as it was received";
 
@@ -215,8 +218,9 @@ const items = {
     approval_request_id: some("Send the id of the mcp_approval_request"),
   }),
   compaction: item("compaction", "cmp", {
-    encrypted_content: some("Send the item as POST /v1/responses/compact gave it"),
+    encrypted_content: some("Send the item as the server gave it"),
   }),
+  compaction_trigger: mapped(record(asReceived), (): Item => ({ id: "", type: compactionTrigger })),
   item_reference: mapped(
     object({ id: some("Send the id of a stored item") }, asReceived, "passed over"),
     ({ id }): Item => ({ id, type: "item_reference" }),
@@ -264,7 +268,12 @@ export const inputItems: Type<Item[]> = either(
         content: [wirePart("user", said)],
       },
     ]),
-    array: mapped(list(inputItem, { max: maxItems, remedy: sendText }), known),
+    array: mapped(list(inputItem, { max: maxItems, remedy: sendText }), (given, path) => {
+      const trigger = given.findIndex((one) => one?.type === compactionTrigger);
+      if (trigger < 0 || trigger === given.length - 1) return known(given);
+      const remedy = "Send it behind the items that are to be compacted";
+      throw fieldError("invalid_value", `${path}[${trigger}]`, "must be the last item", remedy);
+    }),
   },
   "a string or an array of items",
   sendText,
@@ -275,6 +284,12 @@ export function newItems(min: 0 | 1): Type<Item[]> {
   const max = 20;
   const remedy = `Send an array of ${min} to ${max} items`;
   return mapped(list(inputItem, { min, max, remedy }), (given, path) => {
+    const trigger = given.findIndex((one) => one?.type === compactionTrigger);
+    if (trigger >= 0) {
+      const problem = "asks for a compaction, which only a response can give";
+      const remedy = "Send it as the last item of a response's input";
+      throw fieldError("unsupported_value", `${path}[${trigger}].type`, problem, remedy);
+    }
     const reference = given.findIndex((one) => one?.type === "item_reference");
     if (reference < 0) return known(given);
     const field = `${path}[${reference}].type`;

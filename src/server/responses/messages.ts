@@ -48,6 +48,7 @@ class MessageWriter {
   #mcpRound = "";
   #mcpResults: ChatMessage[] = [];
   readonly #requests = new Map<string, Item>();
+  #summary: ChatMessage | null = null;
 
   constructor(names: ToolNames) {
     this.#names = names;
@@ -92,10 +93,7 @@ class MessageWriter {
       case "mcp_approval_response":
         return this.#approvalResponse(item);
       case "compaction":
-        return this.#push({
-          role: "user",
-          content: compactionText(String(item["encrypted_content"])),
-        });
+        return this.#compaction(String(item["encrypted_content"]));
       default:
       // Lists of tools are no part of what the model reads.
     }
@@ -154,6 +152,20 @@ class MessageWriter {
     (turn.toolCalls ??= []).push({ id: item.id, name, arguments: String(item["arguments"]) });
     const content = item["output"] ?? item["error"] ?? "";
     this.#mcpResults.push({ role: "tool", toolCallId: item.id, content: String(content) });
+  }
+
+  /** A summary that can be read takes the place of the turns before it; the users' words stay, as in its making. */
+  #compaction(encoded: string): void {
+    const { text: content, isRead } = compactionText(encoded);
+    this.#closeTurn();
+    if (isRead) {
+      const kept = this.messages.filter(
+        (message) => message !== this.#summary && ["system", "user"].includes(message.role),
+      );
+      this.messages.splice(0, this.messages.length, ...kept);
+    }
+    this.#summary = { role: "user", content };
+    this.#push(this.#summary);
   }
 
   /** A call that was allowed stands for itself, once it was run. */

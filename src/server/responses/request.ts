@@ -9,6 +9,7 @@ import { toFermataError } from "../http/error-replies.ts";
 import { FermataError } from "../../errors.ts";
 import { type PartsResult, finish } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
+import { compactionTrigger } from "./items.ts";
 import type { ChatUsage } from "../../chat/types.ts";
 import type { ServerConfig } from "../services.ts";
 import type { ResponseObject, WireResponseUsage } from "./types.ts";
@@ -32,11 +33,15 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
     throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
   }
   const hasHistory = previousResponseId !== null || conversation !== null;
-  if (given.input.length === 0 && given.instructions === undefined && !hasHistory) {
+  const compacts = given.input.at(-1)?.type === compactionTrigger;
+  const input = compacts ? given.input.slice(0, -1) : given.input;
+  if (input.length === 0 && (compacts || given.instructions === undefined) && !hasHistory) {
     const problem = "is missing, and there is nothing else to answer";
     throw fieldError("missing_field", "input", problem, 'Send {"input": "…"}');
   }
-  const { tool_choice: toolChoice = { mode: "auto" }, reasoning, fermata } = given;
+  const { reasoning, fermata } = given;
+  // A summary is text, whatever the turns were allowed to be.
+  const { tool_choice: toolChoice = { mode: "auto" } } = compacts ? {} : given;
   const { format, verbosity = null } = given.text ?? {};
   if (verbosity !== null && verbosity !== "medium")
     warn("text.verbosity", "has no effect: the model was not trained on it");
@@ -45,7 +50,9 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
   const limit = given.max_output_tokens ?? given.n_predict ?? -1;
   return {
     model: given.model ?? null,
-    input: given.input,
+    input,
+    /** The output is a compaction item. */
+    compacts,
     instructions: given.instructions ?? null,
     previousResponseId,
     conversationId: conversation,
@@ -55,7 +62,7 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
     stream: given.stream,
     times: timesWanted(given),
     /** Null: not given. An empty list is given. */
-    tools: given.tools ?? null,
+    tools: compacts ? { tools: [], wire: [] } : (given.tools ?? null),
     toolChoice,
     guidance: guidanceOf(choice, {
       document: documentOf(given, { document: format?.document, field: "text.format" }),

@@ -154,6 +154,7 @@ async function revived(
     extended: (request.events ?? context.config.responsesEvents) === "extended",
     waitsForOutputs: isHeld,
     carriesReasoning: request.carriesReasoning,
+    compacts: request.compacts,
     present: plan.present,
   });
   const last = Math.max(next, (told.at(-1)?.sequence_number ?? -1) + 1);

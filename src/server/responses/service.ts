@@ -194,6 +194,7 @@ export class ResponseService {
       extended: isExtended,
       waitsForOutputs: isHeld,
       carriesReasoning: request.carriesReasoning,
+      compacts: request.compacts,
       present: plan.present,
     });
     const log = new EventLog(context.log, { response: id, compat: !isHeld });

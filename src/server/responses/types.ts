@@ -85,6 +85,12 @@ export interface McpApprovalRequestItem {
   arguments: string;
 }
 
+export interface CompactionItem {
+  id: string;
+  type: "compaction";
+  encrypted_content: string;
+}
+
 export type OutputItem =
   | MessageItem
   | ReasoningItem
@@ -92,7 +98,8 @@ export type OutputItem =
   | CustomToolCallItem
   | McpCallItem
   | McpListToolsItem
-  | McpApprovalRequestItem;
+  | McpApprovalRequestItem
+  | CompactionItem;
 
 /** An item as a client sent it, checked and with an id; what is not read is kept. */
 export type Item = { id: string; type: string } & JsonObject;

@@ -2,16 +2,13 @@
 
 import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
+import { compactionItem } from "./compaction.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
 import type { ToldProgress } from "../answer/token-times.ts";
 import { isClientCall } from "./client-calls.ts";
 import { ClientCallEvents } from "./events/client-call.ts";
-import {
-  mcpApprovalEvents,
-  McpCallEvents,
-  type McpCallResult,
-  mcpListToolsEvents,
-} from "./events/mcp.ts";
+import { wholeItem } from "./events/item.ts";
+import { McpCallEvents, type McpCallResult, mcpListToolsEvents } from "./events/mcp.ts";
 import { TextEvents, type TextKind } from "./events/text.ts";
 import { newId, RoundIds } from "../answer/ids.ts";
 import type {
@@ -33,6 +30,8 @@ export interface WriterOptions {
   waitsForOutputs: boolean;
   /** Reasoning comes with `encrypted_content`. */
   carriesReasoning: boolean;
+  /** The content is a summary, which comes at once. */
+  compacts: boolean;
   present(toolName: string): CallPresentation;
 }
 
@@ -139,6 +138,7 @@ export class ResponseWriter {
   write(event: Exclude<ChatEvent, Finish | Progress>): WireEvent[] {
     switch (event.type) {
       case "content":
+        if (this.#options.compacts) return this.#writeSummary(event.text);
         return event.text === "" && event.logprobs === undefined
           ? []
           : this.#writeText("message", event.text, event.logprobs);
@@ -324,8 +324,16 @@ export class ResponseWriter {
       name,
       arguments: text,
     };
+    return this.#writeWhole(item);
+  }
+
+  #writeSummary(text: string): WireEvent[] {
+    return this.#writeWhole(compactionItem(text, this.#toldIds.shift()));
+  }
+
+  #writeWhole(item: OutputItem): WireEvent[] {
     const outputIndex = this.#add(item);
-    return this.#number(mcpApprovalEvents(item, outputIndex));
+    return this.#number(wholeItem(item, outputIndex));
   }
 
   /** An incomplete call that waits for its output stays in progress; the next turn closes it. */

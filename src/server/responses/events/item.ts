@@ -14,6 +14,11 @@ export function tellsOfModel({ type }: UnnumberedEvent): boolean {
   return type === added || type.endsWith(".delta");
 }
 
+/** The events of an item that comes at once. */
+export function wholeItem(item: OutputItem, outputIndex: number): UnnumberedEvent[] {
+  return [added, done].map((type) => ({ type, output_index: outputIndex, item }));
+}
+
 /** The events of an item that comes piece by piece. */
 export abstract class ItemEvents<Item extends OutputItem & { status: string }> {
   /** As far as it is. */

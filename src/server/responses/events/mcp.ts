@@ -1,11 +1,6 @@
-/** Items of MCP servers: calls that this server runs, lists of tools, requests for the user's consent. */
+/** Items of MCP servers: calls that this server runs, and lists of tools. */
 
-import type {
-  McpApprovalRequestItem,
-  McpCallItem,
-  McpListToolsItem,
-  UnnumberedEvent,
-} from "../types.ts";
+import type { McpCallItem, McpListToolsItem, UnnumberedEvent } from "../types.ts";
 import { added, done, ItemEvents } from "./item.ts";
 
 export interface McpCallStart {
@@ -82,12 +77,4 @@ export function mcpListToolsEvents(item: McpListToolsItem, outputIndex: number):
     })),
     { type: done, output_index: outputIndex, item },
   ];
-}
-
-/** A request for consent comes whole. */
-export function mcpApprovalEvents(
-  item: McpApprovalRequestItem,
-  outputIndex: number,
-): UnnumberedEvent[] {
-  return [added, done].map((type) => ({ type, output_index: outputIndex, item }));
 }
