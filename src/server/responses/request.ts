@@ -7,20 +7,13 @@ import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { FermataError } from "../../errors.ts";
-import { type PartsResult, finish } from "../../parts.ts";
+import type { PartsResult } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
 import type { ChatUsage } from "../../chat/types.ts";
 import type { ServerConfig } from "../services.ts";
 import type { ResponseObject, WireResponseUsage } from "./types.ts";
 
 export type ResponsesRequest = PartsResult<typeof parseResponsesRequestInParts>;
-
-/** @throws as `parseResponsesRequestInParts` */
-export function parseResponsesRequest(
-  ...given: Parameters<typeof parseResponsesRequestInParts>
-): ResponsesRequest {
-  return finish(parseResponsesRequestInParts(...given));
-}
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
