@@ -1,11 +1,9 @@
 /** POST /v1/embeddings and POST /embedding */
 
 import type { RouteOptions } from "fastify";
-import { FermataError } from "../../errors.ts";
-import { inputField, shortened } from "../answer/embedding.ts";
+import { embedderOf, inputField, shortened, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
-import type { ServedEmbedder } from "../services.ts";
 import { embeddingFields, type EmbeddingValues, nativeEmbeddingFields } from "./fields.ts";
 
 export function embeddingsRoute(context: RouteContext): RouteOptions {
@@ -17,7 +15,7 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
       const { id, dimensions, vocabularySize } = embedder;
       const reading = { warn: context.warnings.warn, vocabularySize };
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
-      warnOfName(request.model, id, context);
+      warnOfName(request.model, embedder, "embed", context);
       const embeddings = await embedder.embed(request.input, {
         field: inputField("input", body),
         signal: context.active.signalFor(reply),
@@ -34,13 +32,13 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
     url: "/embedding",
     handler: async ({ body }, reply) => {
       const embedder = embedderOf(context);
-      const { id, vocabularySize } = embedder;
+      const { vocabularySize } = embedder;
       const reading = { warn: context.warnings.warn, vocabularySize };
       const example = 'Send {"content": "…"}';
       const { content, input, model } = readBody(nativeEmbeddingFields, body, reading, example);
       const inputs = content ?? input;
       if (inputs === undefined) throw fieldError("missing_field", "content", "is missing", example);
-      warnOfName(model, id, context);
+      warnOfName(model, embedder, "embed", context);
       const { vectors } = await embedder.embed(inputs, {
         field: inputField(content === undefined ? "input" : "content", body),
         signal: context.active.signalFor(reply),
@@ -48,17 +46,6 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
       return vectors.map((vector, index) => ({ index, embedding: [Array.from(vector)] }));
     },
   };
-}
-
-function embedderOf({ services: { embedder, model } }: RouteContext): ServedEmbedder {
-  if (embedder !== undefined) return embedder;
-  const message = `"model" gives no embeddings: ${model.id} generates text. Start the server with --embedding-model FILE.`;
-  throw new FermataError("unsupported_value", message, { param: "model" });
-}
-
-function warnOfName(name: string | undefined, id: string, { warnings }: RouteContext): void {
-  if (name !== undefined && name !== id)
-    warnings.warn(`model=${name}`, `names an embedding model that is not loaded; ${id} answers`);
 }
 
 interface EmbeddingList {
