@@ -1,3 +1,5 @@
+/** What models generated, while they are out of memory. */
+
 import { SpliceStore } from "../chat/prompt/splice-store.ts";
 import type { ModelFile } from "../models/types.ts";
 import { RecentMap } from "../recent-map.ts";
