@@ -3,6 +3,7 @@
 import type { RouteOptions } from "fastify";
 import { embedderOf, inputField, shortened, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
+import { answer, choice, list, oneOf, real, string, type ValueOf, whole } from "../body/shapes.ts";
 import type { RouteContext } from "../context.ts";
 import { embeddingFields, type EmbeddingValues, nativeEmbeddingFields } from "./fields.ts";
 
@@ -16,11 +17,11 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
       const reading = { warn: context.warnings.warn, vocabularySize };
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
       warnOfName(request.model, embedder, "embed", context);
-      const embeddings = await embedder.embed(request.input, {
+      const computed = await embedder.embed(request.input, {
         field: inputField("input", body),
         signal: context.active.signalFor(reply),
       });
-      return embeddingList(id, embeddings, request);
+      return embeddingList(id, computed, request);
     },
   };
 }
@@ -48,12 +49,19 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
   };
 }
 
-interface EmbeddingList {
-  object: "list";
-  data: { object: "embedding"; index: number; embedding: number[] | string }[];
-  model: string;
-  usage: { prompt_tokens: number; total_tokens: number };
-}
+export const embeddings = answer({
+  object: choice("list"),
+  data: list(
+    answer({
+      object: choice("embedding"),
+      index: whole,
+      // Base64 of little-endian floats if that was asked for.
+      embedding: oneOf(list(real), string),
+    }),
+  ),
+  model: string,
+  usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+});
 
 export function embeddingList(
   model: string,
@@ -62,7 +70,7 @@ export function embeddingList(
     dimensions = Infinity,
     encoding_format: encoding,
   }: Pick<EmbeddingValues, "dimensions" | "encoding_format">,
-): EmbeddingList {
+): ValueOf<typeof embeddings> {
   return {
     object: "list",
     data: vectors.map((vector, index) => {
