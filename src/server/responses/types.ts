@@ -200,7 +200,6 @@ export type FunctionCallItem = ValueOf<typeof functionCallItem>;
 export type CustomToolCallItem = ValueOf<typeof customToolCallItem>;
 export type McpCallItem = ValueOf<typeof mcpCallItem>;
 export type McpListToolsItem = ValueOf<typeof mcpListToolsItem>;
-export type McpApprovalRequestItem = ValueOf<typeof mcpApprovalRequestItem>;
 export type CompactionItem = ValueOf<typeof compactionItem>;
 export type OutputItem = ValueOf<typeof outputItem>;
 export type ResponseObject = ValueOf<typeof response>;
