@@ -542,6 +542,15 @@ describe("compaction_trigger", () => {
   });
 });
 
+test.each(["msg_\u0000", "msg_\uD800"])("an id that no database keeps: %j", async (id) => {
+  const said = (content: string) => ({ id, type: "message", role: "user", content });
+  expect(await world.create({ input: [said("Hi"), said("And?")] })).toMatchObject({ status: 200 });
+  const { status, body } = await world.create({ input: [said("Hi")] });
+  expect(status).toBe(200);
+  const { body: items } = await world.call("GET", `/v1/responses/${body.id}/input_items`);
+  expect(items.data).toMatchObject([{ id: "msg_\uFFFD", content: [{ text: "Hi" }] }]);
+});
+
 test("input_tokens counts what create would read", async () => {
   world.chat.countPromptTokens = async ({ messages, tools: offered }) =>
     messages.length * 10 + offered.length;
