@@ -7,6 +7,11 @@ export function freshId(id: string): string {
   return `${id.split("_", 1)[0]}_${randomBytes(24).toString("hex")}`;
 }
 
+/** A client may send any text. Databases give back no other than well-formed ones, and Postgres keeps no U+0000. */
+export function storableId(id: string): string {
+  return Buffer.from(id).toString().replaceAll("\0", "\uFFFD");
+}
+
 /** Equal for items with the same content, whatever their ids and the fields that clients left out. */
 export function itemDigest(item: StoredItem): string {
   return createHash("sha256")

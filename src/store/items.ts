@@ -1,6 +1,6 @@
 /** Items, each stored once. Within the caller's transaction, which holds the lock of the owner's items. */
 
-import { freshId, itemDigest } from "./item-identity.ts";
+import { freshId, itemDigest, storableId } from "./item-identity.ts";
 import { all, Given, run, sql, type Work } from "./sql.ts";
 import type { StoredItem } from "./types.ts";
 
@@ -17,17 +17,22 @@ interface ItemRow {
  */
 export function* referItems(
   owner: string,
-  items: readonly StoredItem[],
+  sent: readonly StoredItem[],
   history: Iterable<number>,
 ): Work<number[]> {
-  if (items.length === 0) return [];
+  if (sent.length === 0) return [];
+  const items = sent.map((item) => ({ ...item, id: storableId(item.id) }));
   const digests = items.map(itemDigest);
   const rows = yield* knownItems(owner, { ids: items.map(({ id }) => id), digests });
   const byId = new Map(rows.map((row) => [row.id, row]));
   const taken = new Set(history);
   const free = new Map<string, number[]>();
   for (const { key, digest } of rows.toReversed())
-    if (!taken.has(key)) free.set(digest, [...(free.get(digest) ?? []), key]);
+    if (!taken.has(key)) {
+      const alike = free.get(digest);
+      if (alike === undefined) free.set(digest, [key]);
+      else alike.push(key);
+    }
   const added: { item: StoredItem; digest: string }[] = [];
   const places = items.map((item, index): number | { added: number } => {
     const digest = digests[index]!;
@@ -47,7 +52,7 @@ export function* referItems(
   return places.map((place) => (typeof place === "number" ? place : keys[place.added]!));
 }
 
-/** The oldest first. */
+/** The oldest first. SQLite looks at the tables of a cross join in their order, and else would read all items for each text. */
 function* knownItems(
   owner: string,
   { ids, digests }: { ids: readonly string[]; digests: readonly string[] },
@@ -59,9 +64,9 @@ function* knownItems(
     );
   const rows = [
     ...(yield* all<ItemRow>(sql`SELECT key, id, digest
-      FROM fermata.items JOIN ${columnOf(ids)} ON id = text WHERE owner = ${owner}`)),
+      FROM ${columnOf(ids)} CROSS JOIN fermata.items WHERE owner = ${owner} AND id = text`)),
     ...(yield* all<ItemRow>(sql`SELECT key, id, digest
-      FROM fermata.items JOIN ${columnOf(digests)} ON digest = text WHERE owner = ${owner}`)),
+      FROM ${columnOf(digests)} CROSS JOIN fermata.items WHERE owner = ${owner} AND digest = text`)),
   ];
   const byKey = new Map(rows.map((row) => [row.key, row]));
   return [...byKey.values()].toSorted((one, other) => one.key - other.key);

@@ -22,8 +22,8 @@ export function sql(text: TemplateStringsArray, ...values: Value[]): Query {
 export const nothing = sql``;
 
 /**
- * A table `given` of rows that come with a statement, which has one at most. The statement may be done for each row by itself, in
- * their order.
+ * A table `given` of rows that come with a statement, which has one at most, with their `place`. Texts are well-formed and
+ * without U+0000.
  */
 export class Given {
   /** Types by name. */

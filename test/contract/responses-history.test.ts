@@ -440,6 +440,69 @@ describe("compaction_trigger", () => {
     expect(read().map(({ content }) => content)).toEqual(["Hi", "And?", summary, "Go on"]);
   });
 
+  test("an output that comes behind the summary has its call before it, as the model made it", async () => {
+    const call = { id: "c1", name: "read_file_chunk", arguments: "{}" };
+    const { script } = world.chat;
+    world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+    const first = await world.create({ input: [hi], tools });
+    world.chat.script = script;
+    const second = await world.create({ previous_response_id: first.body.id, input: [trigger] });
+    const output = { type: "function_call_output", call_id: "c1", output: "text" };
+    await world.create({ previous_response_id: second.body.id, tools, input: [output] });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      hi,
+      { role: "user", content: summary },
+      { role: "assistant", content: "", toolCalls: [call] },
+      { role: "tool", toolCallId: "c1", content: "text" },
+    ]);
+  });
+
+  test("a conversation keeps the item and what was said, and goes on from the summary", async () => {
+    const { body: conversation } = await world.call("POST", "/v1/conversations", {});
+    const ask = (input: object[]) => world.create({ conversation: conversation.id, input });
+    await ask([hi]);
+    const { body } = await ask([trigger]);
+    const and = { role: "user", content: "And?" };
+    await ask([and]);
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      hi,
+      { role: "user", content: summary },
+      and,
+    ]);
+    const items = `/v1/conversations/${conversation.id}/items`;
+    const kept = await world.call("GET", `${items}?order=asc`);
+    expect(kept.body.data.map(({ type }: { type: string }) => type)).toEqual([
+      "message",
+      "reasoning",
+      "message",
+      "compaction",
+      "message",
+      "reasoning",
+      "message",
+    ]);
+    const [item] = body.output;
+    expect((await world.call("GET", `${items}/${item.id}`)).body).toEqual(item);
+  });
+
+  test("unstored, the client carries the item; a developer's words stay first", async () => {
+    const told = [{ role: "developer", content: "Be brief." }, hi];
+    const { body } = await world.create({ store: false, input: [...told, hello, trigger] });
+    await world.create({ store: false, input: [...told, hello, ...body.output] });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      { role: "system", content: "Be brief." },
+      hi,
+      { role: "user", content: summary },
+    ]);
+  });
+
+  test("input_tokens counts the words that ask for the summary, too", async () => {
+    world.chat.countPromptTokens = async ({ messages }) => messages.length;
+    const input = [hi, hello, trigger];
+    const { body } = await world.call("POST", "/v1/responses/input_tokens", { input });
+    await world.create({ input });
+    expect(body.input_tokens).toBe(world.chat.requests[0]!.messages.length);
+  });
+
   test("an item that cannot be read takes the place of nothing", async () => {
     const foreign = { type: "compaction", encrypted_content: "AAAA" };
     await world.create({ input: [hi, hello, foreign, { role: "user", content: "And?" }] });
@@ -477,6 +540,15 @@ describe("compaction_trigger", () => {
     const reply = await world.call("POST", "/v1/conversations", { items: [hi, trigger] });
     expect(reply).toMatchObject({ status: 400, body: { error: { param: "items[1].type" } } });
   });
+});
+
+test.each(["msg_\u0000", "msg_\uD800"])("an id that no database keeps: %j", async (id) => {
+  const said = (content: string) => ({ id, type: "message", role: "user", content });
+  expect(await world.create({ input: [said("Hi"), said("And?")] })).toMatchObject({ status: 200 });
+  const { status, body } = await world.create({ input: [said("Hi")] });
+  expect(status).toBe(200);
+  const { body: items } = await world.call("GET", `/v1/responses/${body.id}/input_items`);
+  expect(items.data).toMatchObject([{ id: "msg_\uFFFD", content: [{ text: "Hi" }] }]);
 });
 
 test("input_tokens counts what create would read", async () => {

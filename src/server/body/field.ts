@@ -89,9 +89,8 @@ export function optional<Value>(
   otherwise?: Value,
 ): Honoured<Value | undefined> {
   const facts = { effect: "honoured" as const, type, about, isRequired: false, default: otherwise };
-  return inParts(facts, function* (value, path, reading) {
-    return isAbsent(value) ? otherwise : yield* partsOf(type, value, path, reading);
-  });
+  const absent = { read: () => otherwise };
+  return readBy(facts, [type], (value) => (isAbsent(value) ? absent : type));
 }
 
 /** Null is a value; undefined means absent. */
@@ -107,14 +106,10 @@ export function nullable<Value>(type: Type<Value>, about = ""): Honoured<Value |
 
 export function required<Value>(type: Type<Value>, about = ""): Honoured<Value> {
   const facts = { effect: "honoured" as const, type, about, isRequired: true };
-  return inParts(facts, (value, path, reading) =>
-    partsOf(type, present(value, path, type), path, reading),
-  );
-}
-
-function present(value: unknown, path: string, { remedy }: Type<unknown>): unknown {
-  if (value === undefined) throw fieldError("missing_field", path, "is missing", remedy);
-  return value;
+  return readBy(facts, [type], (value, path) => {
+    if (value !== undefined) return type;
+    throw fieldError("missing_field", path, "is missing", type.remedy);
+  });
 }
 
 interface Reader<Value> {
@@ -134,6 +129,28 @@ export function inParts<Value, Facts extends object>(
     read: (value, path, reading) => finish(readInParts(value, path, reading)),
   };
   readersInParts.set(reader, readInParts);
+  return reader;
+}
+
+/**
+ * A reader that leaves the value to one of `others`. It has parts if one of them has: most values are short, and a
+ * generator for each reader on the way to them takes longer than to read them.
+ * @param facts what it has beside `read`
+ * @param pick which of them reads the value, or one that has no parts @throws FermataError of status 400
+ */
+export function readBy<Value, Facts extends object>(
+  facts: Facts,
+  others: readonly Reader<unknown>[],
+  pick: (value: unknown, path: string) => Reader<Value>,
+): Facts & Reader<Value> {
+  const reader: Facts & Reader<Value> = {
+    ...facts,
+    read: (value, path, reading) => pick(value, path).read(value, path, reading),
+  };
+  if (others.some(hasParts))
+    readersInParts.set(reader, (value, path, reading) =>
+      partsOf(pick(value, path), value, path, reading),
+    );
   return reader;
 }
 
@@ -216,7 +233,9 @@ export function* readFieldsInParts<Table extends FieldTable>(
   const values: JsonObject = {};
   for (const [name, field] of Object.entries(table))
     if (field.effect === "honoured")
-      values[name] = yield* partsOf(field, body[name], pathOf(path, name), reading);
+      values[name] = hasParts(field)
+        ? yield* partsOf(field, body[name], pathOf(path, name), reading)
+        : field.read(body[name], pathOf(path, name), reading);
   return values as ValuesOf<Table>;
 }
 
@@ -227,7 +246,11 @@ export function readFields<Table extends FieldTable>(
   reading: Reading,
   path = "",
 ): ValuesOf<Table> {
-  return finish(readFieldsInParts(table, body, reading, path));
+  const values: JsonObject = {};
+  for (const [name, field] of Object.entries(table))
+    if (field.effect === "honoured")
+      values[name] = field.read(body[name], pathOf(path, name), reading);
+  return values as ValuesOf<Table>;
 }
 
 /** Warns about keys that are unknown or have no effect, and refuses those that are not supported. */

@@ -1,7 +1,6 @@
 /** Prompts of requests that have no messages: texts or token ids. */
 
-import type { Parts } from "../../parts.ts";
-import { type Type, fieldError, inParts, kindOf, partsOf } from "./field.ts";
+import { type Type, fieldError, kindOf, readBy } from "./field.ts";
 import { either, list, mapped, notNull, text } from "./values.ts";
 
 /** Prompts of one request to a completions endpoint. */
@@ -38,13 +37,13 @@ export function promptInputs(most: number, min: 0 | 1): Type<PromptInput[]> {
   const one = either({ string: prompt, array: someTokens }, "a text or an array of tokens", remedy);
   const several = list(one, { min: 1, max: most, remedy });
   const schema = { anyOf: [someTokens.schema, several.schema] };
-  const array = inParts({ schema, remedy }, function* (value, path, reading): Parts<PromptInput[]> {
+  const alone = (input: PromptInput): PromptInput[] => [input];
+  const tokens = mapped(someTokens, alone);
+  const array = readBy({ schema, remedy }, [tokens, several], (value) => {
     const isTokens = Array.isArray(value) && value.length > 0 && value.every(isNumber);
-    return isTokens
-      ? [yield* partsOf(someTokens, value, path, reading)]
-      : yield* partsOf(several, value, path, reading);
+    return isTokens ? tokens : several;
   });
-  const string = mapped(prompt, (given): PromptInput[] => [given]);
+  const string = mapped(prompt, alone);
   return notNull(either({ string, array }, "a text or an array", remedy));
 }
 

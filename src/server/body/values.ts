@@ -4,6 +4,7 @@ import {
   checkKeys,
   hasParts,
   inParts,
+  readBy,
   partsOf,
   readFields,
   schemaOf,
@@ -132,7 +133,8 @@ export function list<Value>(
           ? yield* partsOf(entry, one, place, reading)
           : entry.read(one, place, reading),
       );
-      yield;
+      // A turn through all readers above takes longer than to read a number.
+      if (typeof one === "object" || index % 64 === 0) yield;
     }
     return entries;
   });
@@ -193,9 +195,7 @@ export function either<Kinds extends Partial<Record<Kind, Type<unknown>>>>(
     return type as Type<Union>;
   };
   const schema = { anyOf: Object.values(kinds).map((kind) => kind.schema) };
-  return inParts({ schema, remedy }, (value, path, reading) =>
-    partsOf(typeOf(value, path), value, path, reading),
-  );
+  return readBy({ schema, remedy }, Object.values(kinds), typeOf);
 }
 
 /** The type's value, changed by `map`. */
@@ -204,18 +204,23 @@ export function mapped<Value, Result>(
   map: (value: Value, path: string, reading: Reading) => Result,
 ): Type<Result> {
   const { schema, remedy } = type;
-  return inParts({ schema, remedy }, function* (value, path, reading) {
-    return map(yield* partsOf(type, value, path, reading), path, reading);
-  });
+  if (hasParts(type))
+    return inParts({ schema, remedy }, function* (value, path, reading) {
+      return map(yield* partsOf(type, value, path, reading), path, reading);
+    });
+  return {
+    schema,
+    remedy,
+    read: (value, path, reading) => map(type.read(value, path, reading), path, reading),
+  };
 }
 
 /** Null is refused as a missing value. */
 export function notNull<Value>(type: Type<Value>): Type<Value> {
-  const some = (value: unknown, path: string): unknown => {
-    if (value !== null) return value;
+  return readBy(type, [type], (value, path) => {
+    if (value !== null) return type;
     throw fieldError("missing_field", path, "must not be null", type.remedy);
-  };
-  return inParts(type, (value, path, reading) => partsOf(type, some(value, path), path, reading));
+  });
 }
 
 /** An object with any names and values of one type. @param max entries @param maxName characters of a name */

@@ -117,7 +117,8 @@ async function askForSummary(
   };
 }
 
-function withRequest(history: readonly ChatMessage[]): ChatMessage[] {
+/** What the model reads for a summary. */
+export function withRequest(history: readonly ChatMessage[]): ChatMessage[] {
   return [...history, { role: "user", content: summaryRequest }];
 }
 

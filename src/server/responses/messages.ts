@@ -49,6 +49,8 @@ class MessageWriter {
   #mcpResults: ChatMessage[] = [];
   readonly #requests = new Map<string, Item>();
   #summary: ChatMessage | null = null;
+  /** Calls whose turns a summary has taken the place of, by id. */
+  readonly #summarized = new Map<string, ToolCall>();
 
   constructor(names: ToolNames) {
     this.#names = names;
@@ -80,11 +82,7 @@ class MessageWriter {
         });
       case "function_call_output":
       case "custom_tool_call_output":
-        return this.#push({
-          role: "tool",
-          toolCallId: String(item["call_id"]),
-          content: outputText(item["output"]),
-        });
+        return this.#output(String(item["call_id"]), outputText(item["output"]));
       case "mcp_call":
         return this.#mcpCall(item);
       case "mcp_approval_request":
@@ -154,11 +152,22 @@ class MessageWriter {
     this.#mcpResults.push({ role: "tool", toolCallId: item.id, content: String(content) });
   }
 
+  /** The call comes back with an output that the summary does not know: without it, the model would not see what it answers. */
+  #output(toolCallId: string, content: string): void {
+    const call = this.#summarized.get(toolCallId);
+    this.#summarized.delete(toolCallId);
+    if (call !== undefined) this.#openTurn().toolCalls = [call];
+    this.#push({ role: "tool", toolCallId, content });
+  }
+
   /** A summary that can be read takes the place of the turns before it; the users' words stay, as in its making. */
   #compaction(encoded: string): void {
     const { text: content, isRead } = compactionText(encoded);
     this.#closeTurn();
     if (isRead) {
+      for (const message of this.messages)
+        if (message.role === "assistant")
+          for (const call of message.toolCalls ?? []) this.#summarized.set(call.id, call);
       const kept = this.messages.filter(
         (message) => message !== this.#summary && ["system", "user"].includes(message.role),
       );

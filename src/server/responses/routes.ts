@@ -25,7 +25,7 @@ import type { ServerConfig } from "../services.ts";
 import { answerOf, answerOfNobody } from "../answer/traces.ts";
 import type { ModelRoute } from "../model-routes.ts";
 import { resumeBeforeModel } from "./before-model.ts";
-import { compact } from "./compaction.ts";
+import { compact, withRequest } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
@@ -227,7 +227,8 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
           tools: target.tools,
           requestedServers: services.requestedServers,
         });
-        const messages = messagesFor(prompt.mode, target.instruct(prompt.messages));
+        const all = target.instruct(prompt.messages);
+        const messages = body.compacts ? withRequest(all) : messagesFor(prompt.mode, all);
         const tokens = await target.chat.countPromptTokens(
           { ...prompt, messages },
           { mayExceed: true },

@@ -5,11 +5,17 @@ import { Given, type Outcome, type Query, StoreDatabase, textOf, type Work } fro
 
 type Bound = string | number | Buffer | null;
 
+interface Compiled {
+  statement: Database.Statement;
+  /** It has rows. */
+  isReader: boolean;
+}
+
 /** What it does is done when it returns. */
 export class SqliteDatabase extends StoreDatabase {
   readonly #database: Database.Database;
   /** A statement is compiled once. */
-  readonly #statements = new Map<string, Database.Statement>();
+  readonly #statements = new Map<string, Compiled>();
 
   constructor(database: Database.Database) {
     super();
@@ -48,42 +54,33 @@ export class SqliteDatabase extends StoreDatabase {
     }
   }
 
-  /** Once for each of the rows that come with it: SQLite takes no lists. */
   #outcomeOf(query: Query): Outcome {
     const bound: Bound[] = [];
-    const rowsAt: { rows: Given["rows"]; at: number }[] = [];
     const text = textOf(query, (value) => {
       if (!(value instanceof Given)) {
         bound.push(value as Bound);
         return "?";
       }
-      rowsAt.push({ rows: value.rows, at: bound.length });
-      const columns = Object.keys(value.columns).map((name) => `? AS ${name}`);
-      return `(SELECT ${columns.join(", ")}, 0 AS place) AS given`;
+      // SQLite takes no lists.
+      bound.push(JSON.stringify(value.rows));
+      const columns = Object.keys(value.columns).map(
+        (name, index) => `value ->> ${index} AS ${name}`,
+      );
+      return `(SELECT ${columns.join(", ")}, key AS place FROM json_each(?)) AS given`;
     });
-    const statement = this.#statement(text);
-    const [{ rows, at } = { rows: [[]], at: 0 }] = rowsAt;
-    const outcomes = rows.map((row) =>
-      outcomeOf(statement, [...bound.slice(0, at), ...row, ...bound.slice(at)]),
-    );
-    return {
-      rows: outcomes.flatMap((outcome) => outcome.rows),
-      changes: outcomes.reduce((sum, { changes }) => sum + changes, 0),
-    };
+    const { statement, isReader } = this.#statement(text);
+    if (!isReader) return { rows: [], changes: statement.run(...bound).changes };
+    const rows = statement.all(...bound);
+    return { rows, changes: rows.length };
   }
 
-  #statement(text: string): Database.Statement {
+  #statement(text: string): Compiled {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
     // A file has no schemas.
     const statement = this.#database.prepare(text.replaceAll("fermata.", ""));
-    this.#statements.set(text, statement);
-    return statement;
+    const compiled = { statement, isReader: statement.reader };
+    this.#statements.set(text, compiled);
+    return compiled;
   }
-}
-
-function outcomeOf(statement: Database.Statement, values: readonly Bound[]): Outcome {
-  if (!statement.reader) return { rows: [], changes: statement.run(...values).changes };
-  const rows = statement.all(...values);
-  return { rows, changes: rows.length };
 }
