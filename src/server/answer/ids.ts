@@ -14,6 +14,8 @@ type IdPrefix =
   | "conv"
   | "item"
   | "cmp"
+  | "at"
+  | "cu"
   | "run";
 
 const idBytes = 24;

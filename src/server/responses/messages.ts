@@ -95,7 +95,7 @@ class MessageWriter {
       case "compaction":
         return this.#compaction(String(item["encrypted_content"]));
       default:
-      // Lists of tools are no part of what the model reads.
+      // Lists of tools and settings are no part of what the model reads.
     }
   }
 
