@@ -10,6 +10,7 @@ import {
   wireUsage,
   type WireUsage,
 } from "../answer/completion-parts.ts";
+import { CustomInput, inputOf } from "../body/custom-input.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import type { Timings } from "../answer/token-times.ts";
@@ -17,13 +18,14 @@ import { chatLogprobs, type ChatLogprobs, wirePromptLogprobs } from "../answer/l
 import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
 
-interface WireToolCall {
+type WireToolCall = {
   id: string;
-  type: "function";
-  function: { name: string; arguments: string };
   /** Only where the schema has what no mask can hold, and the arguments break it. */
   validation_error?: string;
-}
+} & (
+  | { type: "function"; function: { name: string; arguments: string } }
+  | { type: "custom"; custom: { name: string; input: string } }
+);
 
 export interface ChatCompletion extends ResponseIdentity {
   object: "chat.completion";
@@ -58,6 +60,8 @@ interface WireChoice {
 export interface CompletionShape {
   /** They were asked for. */
   withLogprobs: boolean;
+  /** Names of the tools whose input is text. */
+  customTools: ReadonlySet<string>;
   timings?: Timings | undefined;
   tokens: TokenWishes | undefined;
   /** Of the choices. */
@@ -90,10 +94,13 @@ export function chatCompletion(
 function wireChoice(
   index: number,
   answer: Answer,
-  { withLogprobs, tokens, records }: CompletionShape,
+  { withLogprobs, customTools, tokens, records }: CompletionShape,
 ): WireChoice {
   const { content, reasoning, logprobs, finish } = answer;
-  const calls = [...answer.calls.map(wireToolCall), ...answer.cutCalls.map(wireCutCall)];
+  const calls = [
+    ...answer.calls.map((call) => wireToolCall(call, customTools, true)),
+    ...answer.cutCalls.map((call) => wireToolCall(call, customTools, false)),
+  ];
   return {
     index,
     message: {
@@ -112,16 +119,17 @@ function wireChoice(
   };
 }
 
-/** As far as it came, as in a stream: the finish reason says that it was cut. */
-function wireCutCall({ id, name, arguments: text }: ToolCall): WireToolCall {
-  return { id, type: "function", function: { name, arguments: text } };
-}
-
-function wireToolCall({ id, name, arguments: text, problem }: ToolCall): WireToolCall {
-  return {
-    id,
-    type: "function",
-    function: { name, arguments: text === "" ? "{}" : text },
-    ...(problem === undefined ? {} : { validation_error: problem }),
-  };
+/** @param isWhole else it is told as far as it came, as in a stream: the finish reason says that it was cut */
+function wireToolCall(
+  { id, name, arguments: text, problem }: ToolCall,
+  customTools: ReadonlySet<string>,
+  isWhole: boolean,
+): WireToolCall {
+  const flag = problem === undefined ? {} : { validation_error: problem };
+  if (customTools.has(name)) {
+    const input = isWhole ? inputOf(text) : new CustomInput().add(text);
+    return { id, type: "custom", custom: { name, input }, ...flag };
+  }
+  const whole = text === "" && isWhole ? "{}" : text;
+  return { id, type: "function", function: { name, arguments: whole }, ...flag };
 }

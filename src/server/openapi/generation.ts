@@ -55,13 +55,19 @@ const timings = record({
 
 const finishReason = choice("stop", "length", "tool_calls", "content_filter");
 
-const chatCall = answer(
-  {
-    id: string,
-    type: choice("function"),
-    function: answer({ name: string, arguments: string }),
-  },
-  { validation_error: string },
+const chatCall = oneOf(
+  answer(
+    {
+      id: string,
+      type: choice("function"),
+      function: answer({ name: string, arguments: string }),
+    },
+    { validation_error: string },
+  ),
+  answer(
+    { id: string, type: choice("custom"), custom: answer({ name: string, input: string }) },
+    { validation_error: string },
+  ),
 );
 
 const chatMessage = answer(

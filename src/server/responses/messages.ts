@@ -1,7 +1,8 @@
 /** Items of a conversation as the messages that the model's template renders. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { customArguments, outputText } from "./client-calls.ts";
+import { customArguments } from "../body/custom-input.ts";
+import { outputText } from "./client-calls.ts";
 import { compactionText } from "./compaction.ts";
 import { decodeText } from "./encoded.ts";
 import { roundOf } from "../answer/ids.ts";
