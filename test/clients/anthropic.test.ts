@@ -29,7 +29,11 @@ test("messages.stream, a round by hand: only what is new is computed", async () 
   first.on("inputJson", (piece) => pieces.push(piece));
   const message = await first.finalMessage();
   expect(message.stop_reason).toBe("tool_use");
-  expect(message.usage).toMatchObject({ input_tokens: counted, cache_read_input_tokens: 0 });
+  expect(message.usage).toMatchObject({
+    input_tokens: 1,
+    cache_creation_input_tokens: counted - 1,
+    cache_read_input_tokens: 0,
+  });
   const [call] = message.content;
   if (call?.type !== "tool_use") throw new TypeError(String(call?.type));
   expect(JSON.parse(pieces.join(""))).toEqual(call.input);
@@ -52,7 +56,8 @@ test("messages.stream, a round by hand: only what is new is computed", async () 
   // The generated tokens were spliced in: all but the end token, which was never decoded.
   const seen = counted + message.usage.output_tokens - 1;
   expect(second.usage.cache_read_input_tokens).toBe(seen);
-  expect(after.prefilled - before.prefilled).toBe(second.usage.input_tokens);
+  const { input_tokens: last, cache_creation_input_tokens: written } = second.usage;
+  expect(after.prefilled - before.prefilled).toBe(last + written!);
 });
 
 test("beta.messages.toolRunner", async () => {

@@ -8,8 +8,8 @@ const hello = { model: "claude", max_tokens: 100, messages: [{ role: "user", con
 const call = { id: "call_1", name: "list_files", arguments: '{"path":"."}' };
 const tools = [{ name: "list_files", description: "Lists.", input_schema: { type: "object" } }];
 const wireUsage = {
-  input_tokens: 13,
-  cache_creation_input_tokens: 0,
+  input_tokens: 1,
+  cache_creation_input_tokens: 12,
   cache_read_input_tokens: 12,
   output_tokens: 7,
 };
@@ -283,3 +283,50 @@ test("keys, unknown methods and JSON errors speak Anthropic's shape here", async
   expect(get.statusCode).toBe(405);
   expect(get.json().type).toBe("error");
 });
+
+test("the counts of input add up to the prompt, whatever is cached", async () => {
+  const counts: [number, number, number][] = [
+    [25, 0, 25],
+    [25, 24, 25],
+    [25, 25, 25],
+  ];
+  for (const [promptTokens, cachedTokens, sum] of counts) {
+    const world = createWorld();
+    const end = finish("stop") as Extract<ReturnType<typeof finish>, { type: "finish" }>;
+    const usage = { ...end.usage, promptTokens, cachedTokens, resumedTokens: 0 };
+    world.chat.script = [
+      { type: "content", text: "Hi" },
+      { ...end, usage },
+    ];
+    const { usage: told } = (await post(world, hello)).json();
+    expect(told.cache_read_input_tokens).toBe(cachedTokens);
+    const { input_tokens: last, cache_creation_input_tokens: written } = told;
+    expect(last + written + cachedTokens).toBe(sum);
+  }
+});
+
+test("a seed is taken, though Anthropic has none", async () => {
+  const world = createWorld();
+  expect((await post(world, { ...hello, seed: 7 })).statusCode).toBe(200);
+  expect(world.chat.requests[0]!.sampling.seed).toBe(7);
+  const refused = await post(world, { ...hello, seed: "x" });
+  expect([refused.statusCode, refused.json().error.param]).toEqual([400, "seed"]);
+});
+
+test.each(["/v1/models/other", "/models/other"])(
+  "an error of %s has its client's shape",
+  async (url) => {
+    const { app } = createWorld();
+    const plain = await app.inject({ url });
+    expect(plain.statusCode).toBe(404);
+    expect(plain.json()).toMatchObject({ error: { code: "not_found", param: "model" } });
+    expect(plain.json()).not.toHaveProperty("type");
+    const response = await app.inject({ url, headers: { "anthropic-version": "2023-06-01" } });
+    expect(response.statusCode).toBe(404);
+    expect(response.json()).toMatchObject({
+      type: "error",
+      error: { type: "not_found_error", code: "not_found" },
+      request_id: response.headers["request-id"],
+    });
+  },
+);

@@ -160,6 +160,18 @@ describe("create", () => {
     });
   });
 
+  test("one that was cut inside a call before its name has an incomplete item", async () => {
+    world = createWorld();
+    world.chat.script = [finish("length")];
+    const events = await streamed({ input: "Hi", tools: [listFiles] });
+    const item = { type: "message", status: "incomplete", content: [{ text: "" }] };
+    expect(events.at(-1)).toMatchObject({
+      type: "response.incomplete",
+      response: { incomplete_details: { reason: "max_output_tokens" }, output: [item] },
+    });
+    expect(events.map(({ type }) => type)).toContain("response.output_item.done");
+  });
+
   test("a failure before the stream opens has its status, a later one is its last event", async () => {
     world = createWorld();
     world.chat.script = [{ fail: new FermataError("queue_full", "Full.") }];

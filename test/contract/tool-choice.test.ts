@@ -98,7 +98,7 @@ test("without tools in the request, those of the configured servers can be chose
 
 test("allowed_tools of a chat skips what its tools skip", async () => {
   const own = { type: "function", function: { name: "get_weather" } };
-  const hosted = [{ type: "web_search" }, { type: "custom", custom: { name: "shell" } }];
+  const hosted = [{ type: "web_search" }, { type: "code_interpreter" }];
   const body = { messages: [{ role: "user", content: "Hi" }], tools: [own, ...hosted] };
   const allowed_tools = { mode: "auto", tools: [own, ...hosted] };
   const choice = { type: "allowed_tools", allowed_tools };

@@ -135,8 +135,12 @@ describe.each(["dense", ...kinds] as const)("%s", (kind) => {
         messages.push({ role: "user", content: results });
         if (round < rounds) continue;
         expect(content).toMatchObject([{ type: "text", text: answer }]);
-        const { input_tokens: fresh = 0, cache_read_input_tokens: cached = 0 } = usage;
-        return fresh + cached + (usage["output_tokens"] ?? 0);
+        return [
+          "input_tokens",
+          "cache_creation_input_tokens",
+          "cache_read_input_tokens",
+          "output_tokens",
+        ].reduce((sum, name) => sum + usage[name]!, 0);
       }
     });
   });

@@ -63,6 +63,7 @@ export function modelsRoute(services: Services): RouteOptions {
   return {
     method: "GET",
     url: "/v1/models",
+    config: { isAnthropicToo: true },
     handler: async () => {
       const known = knownModels(services);
       const agents = services.agents?.names() ?? [];
@@ -161,6 +162,7 @@ export function modelRoute(services: Services): RouteOptions {
   return {
     method: "GET",
     url: "/v1/models/:model",
+    config: { isAnthropicToo: true },
     handler: async (request) => {
       const { model: wanted } = request.params as { model: string };
       const agent = wireAgent(wanted, services);

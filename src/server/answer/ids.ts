@@ -16,6 +16,8 @@ type IdPrefix =
   | "conv"
   | "item"
   | "cmp"
+  | "at"
+  | "cu"
   | "run";
 
 const idBytes = 24;

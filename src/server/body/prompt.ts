@@ -12,6 +12,7 @@ import {
   type ValuesOf,
   isAbsent,
 } from "./field.ts";
+import { customArguments } from "./custom-input.ts";
 import { content, resultContent } from "./content-parts.ts";
 import { asWritten, exactJson, isJsonObject } from "../../json.ts";
 import { list, mapped, object, tagged, text, boolean, oneOf, record } from "./values.ts";
@@ -39,22 +40,43 @@ const functionCall = object(
   "passed over",
 );
 
-const callType: Type<"function"> = {
-  schema: { type: "string", enum: ["function"] },
-  remedy: 'Send "function"',
-  read(value, path) {
-    if (value === "function") return value;
-    throw fieldError("unsupported_value", path, "is not a function call", this.remedy);
+const toolCall = tagged(
+  {
+    function: mapped(
+      object({ id: receivedText, function: required(functionCall) }, asReceived, "passed over"),
+      ({ id, function: { name, arguments: text } }): ToolCall => ({ id, name, arguments: text }),
+    ),
+    custom: mapped(
+      object(
+        {
+          id: receivedText,
+          custom: required(
+            object(
+              { name: receivedText, input: required(text({ remedy: asReceived })) },
+              asReceived,
+              "passed over",
+            ),
+          ),
+        },
+        asReceived,
+        "passed over",
+      ),
+      ({ id, custom: { name, input } }): ToolCall => ({
+        id,
+        name,
+        arguments: customArguments(input),
+      }),
+    ),
   },
-};
-
-const toolCall = mapped(
-  object(
-    { id: receivedText, type: optional(callType), function: required(functionCall) },
-    asReceived,
-    "passed over",
-  ),
-  ({ id, function: { name, arguments: text } }): ToolCall => ({ id, name, arguments: text }),
+  {
+    remedy: asReceived,
+    others: {
+      code: "unsupported_value",
+      problem: "is not a known kind of call",
+      remedy: 'Send "function" or "custom"',
+    },
+    untagged: () => "function",
+  },
 );
 
 const showMessage = 'Send {"role": …, "content": …}';

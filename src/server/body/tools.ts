@@ -10,9 +10,21 @@ import {
   fieldError,
   kindOf,
   type JsonObject,
+  withoutIndices,
 } from "./field.ts";
 import { isJsonObject } from "../../json.ts";
-import { boolean, either, list, mapped, object, oneOf, record, tagged, text } from "./values.ts";
+import {
+  boolean,
+  either,
+  list,
+  mapped,
+  notNull,
+  object,
+  oneOf,
+  record,
+  tagged,
+  text,
+} from "./values.ts";
 
 /** A tool's name. @param max characters */
 export function toolName(max: number): Type<string> {
@@ -78,7 +90,7 @@ export function definitionOf({
  */
 export function toolList<Tool extends { name: string }>(
   entry: Type<Tool | null>,
-  nameField: string,
+  nameField: (tool: Tool) => string,
 ): Type<Tool[]> {
   return mapped(list(entry, { remedy: "Send an array of tools" }), (entries, path) => {
     const tools = new Map<string, Tool>();
@@ -87,7 +99,7 @@ export function toolList<Tool extends { name: string }>(
       const earlier = tools.get(tool.name);
       if (earlier !== undefined && !isDeepStrictEqual(earlier, tool)) {
         const problem = "is used by an earlier tool that is not the same";
-        const field = `${path}[${index}].${nameField}`;
+        const field = `${path}[${index}].${nameField(tool)}`;
         throw fieldError("invalid_value", field, problem, "Give each tool its own name");
       }
       tools.set(tool.name, tool);
@@ -95,41 +107,6 @@ export function toolList<Tool extends { name: string }>(
     return [...tools.values()];
   });
 }
-
-const showTool = 'Send {"type": "function", "function": {"name": …}}';
-
-/** Clients send hosted tools unasked, so other types are skipped. */
-const functionTool = tagged(
-  {
-    function: mapped(
-      object({ function: required(functionDefinition) }, showTool, "passed over"),
-      (tool) => tool.function,
-    ),
-  },
-  {
-    remedy: showTool,
-    others: { warning: "is not a function tool and is skipped", remedy: 'Send "function"' },
-  },
-);
-
-/** Undefined if the request gives no tools at all, which is not the same as giving none. */
-export const toolsField = optional(
-  toolList(functionTool, "function.name"),
-  "of type `function`; others are skipped with a warning",
-);
-
-/** @template Reference what names a tool: by default, the name that the model knows it by */
-export interface ToolChoice<Reference = string> {
-  mode: "auto" | "none" | "required";
-  /** The tools that may be called; undefined: all. */
-  allowed?: Reference[];
-  /** One call of the tool it names. */
-  named?: boolean;
-}
-
-const showChoice =
-  'Send "auto", "none", "required", {"type": "function", "function": {"name": …}} or allowed_tools';
-const showName = "Send the name of an offered tool";
 
 /** Responses have an object's fields beside its type, chat completions one level below, in `key`. */
 function flatOrNested<Value>(key: string, type: Type<Value>): Type<Value> {
@@ -146,6 +123,144 @@ function flatOrNested<Value>(key: string, type: Type<Value>): Type<Value> {
     },
   };
 }
+
+/** What its input must look like. */
+interface InputFormat {
+  /** Of the one string. */
+  schema: JsonObject;
+  /** For the model, behind the description. */
+  note: string;
+}
+
+const free: InputFormat = { schema: { type: "string" }, note: "" };
+const showGrammar = 'Send {"type": "text"} or {"type": "grammar", "syntax": …, "definition": …}';
+const grammar = mapped(
+  flatOrNested(
+    "grammar",
+    object(
+      {
+        definition: required(notNull(text({ remedy: showGrammar }))),
+        syntax: required(oneOf(["regex", "lark"], "syntax")),
+      },
+      showGrammar,
+      "passed over",
+    ),
+  ),
+  ({ definition, syntax }, path, { warn }): InputFormat => {
+    if (syntax === "regex") {
+      return {
+        schema: { type: "string", pattern: `^(?:${definition})$` },
+        note: `The input matches this regular expression: ${definition}`,
+      };
+    }
+    warn(`${withoutIndices(path)}.syntax=lark`, "is only shown to the model, and not enforced");
+    return { ...free, note: `The input follows this grammar, in Lark's syntax:\n${definition}` };
+  },
+);
+
+const inputFormat = tagged(
+  { text: mapped(record(showGrammar), () => free), grammar },
+  {
+    remedy: showGrammar,
+    others: { code: "invalid_value", problem: "is not a known format", remedy: showGrammar },
+  },
+);
+
+const { name: ownName, strict } = functionFields;
+const customFields = object(
+  { name: ownName, description, strict, format: optional(inputFormat, "", free) },
+  'Send {"name": …}',
+  "passed over",
+);
+
+/** A tool of type `custom`: its input is text. The model knows it as a function with one string. */
+export const customTool: Type<ToolDefinition> = mapped(
+  customFields,
+  ({ name: own, description: about = "", format: { schema, note } }) => {
+    const told = [about, note].filter((part) => part !== "").join("\n\n");
+    return {
+      name: own,
+      ...(told === "" ? {} : { description: told }),
+      parameters: {
+        type: "object",
+        properties: { input: schema },
+        required: ["input"],
+        additionalProperties: false,
+      },
+    };
+  },
+);
+
+const showTool = 'Send {"type": "function", "function": {"name": …}}';
+const nestedFunction = mapped(
+  object({ function: required(functionDefinition) }, showTool, "passed over"),
+  (tool) => tool.function,
+);
+
+/** Undefined if the request gives no tools at all, which is not the same as giving none. Clients send hosted tools unasked. */
+export const toolsField = optional(
+  toolList(
+    tagged(
+      { function: nestedFunction },
+      {
+        remedy: showTool,
+        others: { warning: "is not a function tool and is skipped", remedy: 'Send "function"' },
+      },
+    ),
+    () => "function.name",
+  ),
+  "of type `function`; others are skipped with a warning",
+);
+
+export interface ChatTools {
+  definitions: ToolDefinition[];
+  /** Names of those whose input is text. */
+  custom: ReadonlySet<string>;
+}
+
+const showCustom = 'Send {"type": "custom", "custom": {"name": …}}';
+const chatTool = tagged(
+  {
+    function: mapped(nestedFunction, (definition) => ({
+      name: definition.name,
+      definition,
+      isCustom: false,
+    })),
+    custom: mapped(
+      object({ custom: required(customTool) }, showCustom, "passed over"),
+      ({ custom: definition }) => ({ name: definition.name, definition, isCustom: true }),
+    ),
+  },
+  {
+    remedy: showTool,
+    others: { warning: "is not run here and is skipped", remedy: 'Send "function" or "custom"' },
+  },
+);
+
+/** Of a chat completion; see `toolsField`. */
+export const chatToolsField = optional(
+  mapped(
+    toolList(chatTool, ({ isCustom }) => (isCustom ? "custom.name" : "function.name")),
+    (tools): ChatTools => ({
+      definitions: tools.map(({ definition }) => definition),
+      custom: new Set(tools.flatMap(({ name, isCustom }) => (isCustom ? [name] : []))),
+    }),
+  ),
+  "of types `function` and `custom`; others are skipped with a warning",
+);
+
+/** @template Reference what names a tool: by default, the name that the model knows it by */
+export interface ToolChoice<Reference = string> {
+  mode: "auto" | "none" | "required";
+  /** The tools that may be called; undefined: all. */
+  allowed?: Reference[];
+  /** One call of the tool it names. */
+  named?: boolean;
+}
+
+const showChoice =
+  'Send "auto", "none", "required", {"type": "function", "function": {"name": …}} or allowed_tools';
+const showName = "Send the name of an offered tool";
 
 const nameAlone = object(
   { name: required(text({ min: 1, remedy: showName })) },
@@ -215,9 +330,9 @@ const [functionName, customName] = [toolOfType("function"), toolOfType("custom")
 export const toolChoiceField = optional(
   toolChoice(
     { function: oneTool(functionName), custom: oneTool(customName) },
-    { function: functionName },
+    { function: functionName, custom: customName },
   ),
-  "`auto`, `none`, `required`, a function, `allowed_tools`; default `auto`",
+  "`auto`, `none`, `required`, a function or custom tool, `allowed_tools`; default `auto`",
 );
 export const parallelField = optional(boolean, "`false`: one call in a round", true);
 

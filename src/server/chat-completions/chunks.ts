@@ -12,6 +12,7 @@ import {
   wireUsage,
   type WireUsage,
 } from "../answer/completion-parts.ts";
+import { CustomInput } from "../body/custom-input.ts";
 import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
@@ -28,8 +29,9 @@ import { isToolEvent, toolStatus, type ToolStatus } from "../answer/client-view.
 interface ToolCallDelta {
   index: number;
   id?: string;
-  type?: "function";
-  function: { name?: string; arguments: string };
+  type?: "function" | "custom";
+  function?: { name?: string; arguments: string };
+  custom?: { name?: string; input: string };
   validation_error?: string;
 }
 
@@ -71,6 +73,8 @@ export interface ChunkOptions {
   /** How many choices there are. */
   n: number;
   includeUsage: boolean;
+  /** Names of the tools whose input is text. Default: none. */
+  customTools?: ReadonlySet<string>;
   /** vLLM's: each chunk has the counts so far. Default false. */
   continuousUsage?: boolean;
   /** Default: none before the end. */
@@ -103,7 +107,7 @@ export class ChunkStream implements AnswerStream<ChoiceEvent> {
     this.#wanted = options.times ?? { perToken: false, progress: false };
     this.#times = times;
     this.#identity = identity;
-    this.#choices = Array.from({ length: options.n }, () => new ChoiceMapper());
+    this.#choices = Array.from({ length: options.n }, () => new ChoiceMapper(options.customTools));
   }
 
   opening(): SseMessage[] {
@@ -192,6 +196,13 @@ interface Piece {
  */
 class ChoiceMapper {
   readonly #callsWithArguments = new Set<number>();
+  readonly #customTools: ReadonlySet<string> | undefined;
+  /** Of the custom tools' calls, by index. */
+  readonly #inputs = new Map<number, CustomInput>();
+
+  constructor(customTools: ReadonlySet<string> | undefined) {
+    this.#customTools = customTools;
+  }
 
   pieces(event: ChatEvent): Piece[] {
     switch (event.type) {
@@ -203,11 +214,12 @@ class ChoiceMapper {
         return event.text === "" ? [] : [{ delta: { reasoning_content: event.text } }];
       case "call-start": {
         const { index, id, name } = event;
+        if (this.#customTools?.has(name) === true) return [this.#customStart(event)];
         const call = { index, id, type: "function" as const, function: { name, arguments: "" } };
         return [{ delta: { tool_calls: [call] } }];
       }
       case "call-arguments":
-        return event.delta === "" ? [] : [this.#arguments(event.index, event.delta)];
+        return event.delta === "" ? [] : this.#arguments(event.index, event.delta);
       case "call-end":
         return this.#callEnd(event);
       case "finish": {
@@ -224,17 +236,35 @@ class ChoiceMapper {
     }
   }
 
+  #customStart({ index, id, name }: Extract<ChatEvent, { type: "call-start" }>): Piece {
+    this.#inputs.set(index, new CustomInput());
+    const call = { index, id, type: "custom" as const, custom: { name, input: "" } };
+    return { delta: { tool_calls: [call] } };
+  }
+
   #callEnd({ index, call }: Extract<ChatEvent, { type: "call-end" }>): Piece[] {
-    const rest = this.#callsWithArguments.has(index)
-      ? []
-      : [this.#arguments(index, call.arguments || "{}")];
+    const input = this.#inputs.get(index);
+    const rest =
+      input !== undefined
+        ? inputPieces(index, input.finish(call.arguments))
+        : this.#callsWithArguments.has(index)
+          ? []
+          : this.#arguments(index, call.arguments || "{}");
     if (call.problem === undefined) return rest;
-    const flag = { index, function: { arguments: "" }, validation_error: call.problem };
+    const nothing =
+      input === undefined ? { function: { arguments: "" } } : { custom: { input: "" } };
+    const flag = { index, ...nothing, validation_error: call.problem };
     return [...rest, { delta: { tool_calls: [flag] } }];
   }
 
-  #arguments(index: number, delta: string): Piece {
+  #arguments(index: number, delta: string): Piece[] {
+    const input = this.#inputs.get(index);
+    if (input !== undefined) return inputPieces(index, input.add(delta));
     this.#callsWithArguments.add(index);
-    return { delta: { tool_calls: [{ index, function: { arguments: delta } }] } };
+    return [{ delta: { tool_calls: [{ index, function: { arguments: delta } }] } }];
   }
+}
+
+function inputPieces(index: number, input: string): Piece[] {
+  return input === "" ? [] : [{ delta: { tool_calls: [{ index, custom: { input } }] } }];
 }

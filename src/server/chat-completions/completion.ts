@@ -12,6 +12,7 @@ import {
   wireFinishReason,
   wireUsage,
 } from "../answer/completion-parts.ts";
+import { CustomInput, inputOf } from "../body/custom-input.ts";
 import {
   answer,
   choice,
@@ -19,6 +20,7 @@ import {
   list,
   nothing,
   nullable,
+  oneOf,
   string,
   type ValueOf,
   whole,
@@ -30,14 +32,21 @@ import { chatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
 
-const toolCall = answer(
-  {
-    id: string,
-    type: choice("function"),
-    function: answer({ name: string, arguments: string }),
-  },
-  // Only where the schema has what no mask can hold, and the arguments break it.
-  { validation_error: string },
+// Only where the schema has what no mask can hold, and the arguments break it.
+const callExtras = { validation_error: string };
+const toolCall = oneOf(
+  answer(
+    {
+      id: string,
+      type: choice("function"),
+      function: answer({ name: string, arguments: string }),
+    },
+    callExtras,
+  ),
+  answer(
+    { id: string, type: choice("custom"), custom: answer({ name: string, input: string }) },
+    callExtras,
+  ),
 );
 
 const message = answer(
@@ -83,6 +92,8 @@ type WireChoice = ValueOf<typeof choiceOf>;
 export interface CompletionShape {
   /** They were asked for. */
   withLogprobs: boolean;
+  /** Names of the tools whose input is text. */
+  customTools: ReadonlySet<string>;
   timings?: Timings | undefined;
   tokens: TokenWishes | undefined;
   /** Of the choices. */
@@ -115,10 +126,13 @@ export function wireCompletion(
 function wireChoice(
   index: number,
   given: Answer,
-  { withLogprobs, tokens, records }: CompletionShape,
+  { withLogprobs, customTools, tokens, records }: CompletionShape,
 ): WireChoice {
   const { content, reasoning, logprobs, finish } = given;
-  const calls = [...given.calls.map(wireToolCall), ...given.cutCalls.map(wireCutCall)];
+  const calls = [
+    ...given.calls.map((call) => wireToolCall(call, customTools, true)),
+    ...given.cutCalls.map((call) => wireToolCall(call, customTools, false)),
+  ];
   return {
     index,
     message: {
@@ -137,16 +151,17 @@ function wireChoice(
   };
 }
 
-/** As far as it came, as in a stream: the finish reason says that it was cut. */
-function wireCutCall({ id, name, arguments: text }: ToolCall): WireToolCall {
-  return { id, type: "function", function: { name, arguments: text } };
-}
-
-function wireToolCall({ id, name, arguments: text, problem }: ToolCall): WireToolCall {
-  return {
-    id,
-    type: "function",
-    function: { name, arguments: text === "" ? "{}" : text },
-    ...(problem === undefined ? {} : { validation_error: problem }),
-  };
+/** @param isWhole else it is told as far as it came, as in a stream: the finish reason says that it was cut */
+function wireToolCall(
+  { id, name, arguments: text, problem }: ToolCall,
+  customTools: ReadonlySet<string>,
+  isWhole: boolean,
+): WireToolCall {
+  const flag = problem === undefined ? {} : { validation_error: problem };
+  if (customTools.has(name)) {
+    const input = isWhole ? inputOf(text) : new CustomInput().add(text);
+    return { id, type: "custom", custom: { name, input }, ...flag };
+  }
+  const whole = text === "" && isWhole ? "{}" : text;
+  return { id, type: "function", function: { name, arguments: whole }, ...flag };
 }

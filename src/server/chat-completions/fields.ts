@@ -16,7 +16,7 @@ import {
 } from "../body/generation.ts";
 import { metadata } from "../body/stored.ts";
 import { tokenWishFields } from "../body/token-wishes.ts";
-import { parallelField, toolChoiceField, toolsField } from "../body/tools.ts";
+import { parallelField, toolChoiceField, chatToolsField } from "../body/tools.ts";
 import { boolean, list, object, oneOf, record } from "../body/values.ts";
 
 const cached = "has no effect: every prefix is cached";
@@ -34,7 +34,7 @@ export const chatCompletionFields = {
   stream: streamField,
   stream_options: streamOptionsField,
   ...timesFields,
-  tools: toolsField,
+  tools: chatToolsField,
   tool_choice: toolChoiceField,
   parallel_tool_calls: parallelField,
   ...generationFields,

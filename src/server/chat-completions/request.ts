@@ -23,6 +23,7 @@ import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 
 export type ChatCompletionRequest = PartsResult<typeof parseChatCompletionRequestInParts>;
+const noTools: ReadonlySet<string> = new Set();
 type Given = ValuesOf<typeof chatCompletionFields>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
@@ -51,7 +52,9 @@ export function* parseChatCompletionRequestInParts(
   return {
     ...conversation,
     /** Null: not given. An empty list is given. */
-    tools: given.tools ?? null,
+    tools: given.tools?.definitions ?? null,
+    /** Names of the tools whose input is text. */
+    customTools: given.tools?.custom ?? noTools,
     toolChoice,
     guidance: guidanceOf(toolChoice, {
       document,

@@ -80,6 +80,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const completed = (answers: [Answer, ...Answer[]]) =>
         wireCompletion(identity, answers, {
           withLogprobs: body.topLogprobs !== undefined,
+          customTools: body.customTools,
           timings: times[0]?.timings,
           tokens: body.tokens,
           records,

@@ -8,6 +8,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Whose error shape the route has. Default: OpenAI's. */
     wire?: ErrorWire;
+    /** Anthropic's clients, which say so in a header, call it too and get Anthropic's shape. */
+    isAnthropicToo?: boolean;
   }
 }
 
@@ -29,7 +31,9 @@ export function sendError(
   if (error.code === "queue_full" || error.code === "engine_closed")
     reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
-  const body = errorBodyOf(wireOf(request), error, request.id);
+  const wire = wireOf(request);
+  if (wire === "anthropic") reply.header("request-id", request.id);
+  const body = errorBodyOf(wire, error, request.id);
   return reply.code(error.status).send(body);
 }
 
@@ -176,8 +180,11 @@ export type ErrorWire = "anthropic" | "ollama" | undefined;
 /** Absent here, as `changesModels` are. Their clients read the errors all the same. */
 const absentOfAnthropic = /^(\/v1)?\/messages\//u;
 
-function wireOf({ routeOptions, is404, originalUrl }: FastifyRequest): ErrorWire {
-  if (!is404) return routeOptions.config?.wire;
+function wireOf({ routeOptions, is404, originalUrl, headers }: FastifyRequest): ErrorWire {
+  if (!is404) {
+    const { wire, isAnthropicToo } = routeOptions.config ?? {};
+    return isAnthropicToo === true && "anthropic-version" in headers ? "anthropic" : wire;
+  }
   if (changesModels.test(originalUrl)) return "ollama";
   return absentOfAnthropic.test(originalUrl) ? "anthropic" : undefined;
 }

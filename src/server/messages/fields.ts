@@ -75,6 +75,7 @@ export const messageFields = {
   temperature: samplingFields.temperature,
   top_p: samplingFields.top_p,
   top_k: samplingFields.top_k,
+  seed: { ...samplingFields.seed, about: `not Anthropic's: ${samplingFields.seed.about}` },
 
   metadata: ignored("is not used", anything),
   cache_control: ignored("is not needed: every prefix is cached", anything),

@@ -170,13 +170,16 @@ export function wireStop({
 }
 
 /**
- * Over all rounds. Tokens found in the KV cache are not part of `input_tokens`; keeping a prefix costs
- * nothing, so none are counted as written.
+ * Over all rounds. The three counts of input add up to the prompt, as at Anthropic: what was found in the KV cache, what
+ * was written to it, and the last token, which is computed for every answer. Claude Code takes an `input_tokens` of 0 for
+ * a missing one, and keeps that of `message_start`.
  */
 export function messageUsage(usage: EngineUsage): WireMessage["usage"] {
+  const computed = Math.max(0, usage.promptTokens + usage.resumedTokens - usage.cachedTokens);
+  const last = Math.min(1, computed);
   return {
-    input_tokens: usage.promptTokens + usage.resumedTokens - usage.cachedTokens,
-    cache_creation_input_tokens: 0,
+    input_tokens: last,
+    cache_creation_input_tokens: computed - last,
     cache_read_input_tokens: usage.cachedTokens,
     output_tokens: usage.generatedTokens,
   };

@@ -25,10 +25,10 @@ export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLim
     const problem = "asks for a whole document, and the last message begins the answer already";
     throw fieldError("invalid_value", path, problem, lastIsUsers);
   }
-  const { temperature, top_p, top_k, max_tokens: maxTokens } = given;
+  const { temperature, top_p, top_k, seed, max_tokens: maxTokens } = given;
   return {
     ...prompt,
-    sampling: readSampling({ temperature, top_p, top_k }, limits),
+    sampling: readSampling({ temperature, top_p, top_k, seed }, limits),
     guidance: guidanceOf(prompt.toolChoice, {
       document,
       parallel: prompt.toolChoice.parallel,

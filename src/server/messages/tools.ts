@@ -38,7 +38,7 @@ const tool = tagged(
 );
 
 export const toolsField = optional(
-  toolList(tool, "name"),
+  toolList(tool, () => "name"),
   "of the client, its `bash_*`, `text_editor_*` and `memory_*` among them; those of Anthropic's servers and `computer_*` are skipped with a warning",
 );
 

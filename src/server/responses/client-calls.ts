@@ -45,11 +45,6 @@ export function textOfCall(item: ClientCallItem): string {
   return item.type === "custom_tool_call" ? item.input : item.arguments;
 }
 
-/** The model knows a custom tool as a function with one string: the arguments that have `input`. */
-export function customArguments(input: string): string {
-  return JSON.stringify({ input });
-}
-
 /**
  * What a response adds to its conversation: the output, with the outputs of calls that were answered meanwhile: they follow the last call of
  * their round, as the model read them. @param answers by call id

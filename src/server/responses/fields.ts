@@ -1,6 +1,5 @@
 /** Fields of POST /v1/responses and of the bodies of /v1/conversations. */
 
-import type { DocumentFormat } from "../../guidance/types.ts";
 import {
   ignored,
   optional,
@@ -9,7 +8,6 @@ import {
   type Type,
   fieldError,
   kindOf,
-  type JsonObject,
   required,
   unless,
   anything,
@@ -24,12 +22,12 @@ import {
   maxTokensFields,
   tokenLimit,
 } from "../body/generation.ts";
-import { textFormat } from "../body/guidance.ts";
 import { metadataField } from "../body/stored.ts";
 import { reasoningEffort, templateFields } from "../body/prompt.ts";
 import { parallelField } from "../body/tools.ts";
 import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
 import { inputItems, newItems } from "./items.ts";
+import { echoedFormat } from "./settings.ts";
 import { responseToolChoice } from "./tool-choice.ts";
 import { responseTools } from "./tools.ts";
 
@@ -53,22 +51,11 @@ const conversationId: Type<string> = {
   },
 };
 
-/** With what the response repeats: of a schema all keys, as at OpenAI. */
-const echoedFormat: Type<{ wire: JsonObject; document: DocumentFormat | null }> = {
-  ...textFormat,
-  read(value, path, reading) {
-    const document = textFormat.read(value, path, reading);
-    const given = value as JsonObject;
-    const isSchema = document?.kind === "json_schema";
-    return { document, wire: isSchema ? { description: null, strict: false, ...given } : given };
-  },
-};
-
 export const responseFields = {
   model: modelField,
   input: optional(
     inputItems,
-    "text; items of types that mean nothing here are skipped with a warning",
+    "text; items of types that mean nothing here are skipped with a warning; tools of `additional_tools` and what `configuration_update` sets hold from there on, also in the turns that follow",
     [],
   ),
   instructions: optional(text(), "for this response only, as at OpenAI"),

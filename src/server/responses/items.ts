@@ -26,6 +26,7 @@ import {
 } from "../body/values.ts";
 import { newId } from "../answer/ids.ts";
 import { outputOf } from "./client-calls.ts";
+import { additionalToolsFields, updateFields, updateOf } from "./settings.ts";
 import type { Item } from "./types.ts";
 
 /** Of ids, which are remembered. */
@@ -69,12 +70,12 @@ function item<Table extends FieldTable>(
   type: string,
   prefix: Prefix,
   table: Table,
-  complete: (given: ValuesOf<Table>) => JsonObject = (given) => given,
+  complete: (given: ValuesOf<Table>, path: string) => JsonObject = (given) => given,
 ): Type<Item> {
   const fields = object<FieldTable>({ id: idField, ...table }, asReceived, "passed over");
-  return mapped(fields, (read) => {
+  return mapped(fields, (read, path) => {
     const { id, ...given } = read as JsonObject;
-    return { ...identity(type, prefix, id), ...complete(given as ValuesOf<Table>) };
+    return { ...identity(type, prefix, id), ...complete(given as ValuesOf<Table>, path) };
   });
 }
 
@@ -217,6 +218,11 @@ const items = {
     approve: required(boolean),
     approval_request_id: some("Send the id of the mcp_approval_request"),
   }),
+  additional_tools: item("additional_tools", "at", {
+    role: textOr("developer"),
+    ...additionalToolsFields,
+  }),
+  configuration_update: item("configuration_update", "cu", updateFields, updateOf),
   compaction: item("compaction", "cmp", {
     encrypted_content: some("Send the item as the server gave it"),
   }),

@@ -1,7 +1,8 @@
 /** Items of a conversation as the messages that the model's template renders. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { customArguments, outputText } from "./client-calls.ts";
+import { customArguments } from "../body/custom-input.ts";
+import { outputText } from "./client-calls.ts";
 import { compactionText } from "./compaction.ts";
 import { decodeText } from "./encoded.ts";
 import { roundOf } from "../answer/ids.ts";
@@ -93,7 +94,7 @@ class MessageWriter {
       case "compaction":
         return this.#compaction(String(item["encrypted_content"]));
       default:
-      // Lists of tools are no part of what the model reads.
+      // Lists of tools and settings are no part of what the model reads.
     }
   }
 

@@ -10,6 +10,8 @@ import { FermataError } from "../../errors.ts";
 import type { PartsResult } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
 import { compactionTrigger } from "./items.ts";
+import type { History } from "./history.ts";
+import { withSettings } from "./settings.ts";
 import type { ServerConfig } from "../services.ts";
 import type { ResponseObject } from "./types.ts";
 
@@ -61,6 +63,8 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
       parallel: given.parallel_tool_calls,
       closeAtLimit: false,
     }),
+    /** A form that another field than `text.format` sets. */
+    constraint: documentOf(given),
     /** As it came, for the response's echo. */
     wireToolChoice: (body as JsonObject)["tool_choice"] ?? "auto",
     maxToolCalls: given.max_tool_calls ?? null,
@@ -84,6 +88,14 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
     events: fermata?.events ?? null,
     handling: fermata?.tools ?? null,
   };
+}
+
+const settingTypes = new Set(["additional_tools", "configuration_update"]);
+
+/** As items of its conversation change it. @throws as `withSettings` */
+export function configured(request: ResponsesRequest, { items, input }: History): ResponsesRequest {
+  const settings = [...items, ...input].filter(({ type }) => settingTypes.has(type));
+  return settings.length === 0 ? request : withSettings(request, settings);
 }
 
 /** Asked for by what is to be included, or by how many alternatives. */

@@ -25,7 +25,12 @@ import { generateResponse } from "./generate.ts";
 import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
-import { parseResponsesRequestInParts, type ResponsesRequest, waitsForOutputs } from "./request.ts";
+import {
+  configured,
+  parseResponsesRequestInParts,
+  type ResponsesRequest,
+  waitsForOutputs,
+} from "./request.ts";
 import { itemsBefore, Retelling, roundBegin, withoutProgress, withToldTexts } from "./retelling.ts";
 import { ResponseRun } from "./run.ts";
 import type { KeptRound } from "./run-parts.ts";
@@ -136,7 +141,9 @@ async function revived(
 
   const target = resolveTarget(wantedModel(wire), context);
   const asWritten = await finishInTurns(parseResponsesRequestInParts(wire, target, () => {}));
-  const request = isFirst ? asWritten : goingOn(asWritten);
+  const conversation = { items: history as Item[], input: input as Item[] };
+  const given = configured(asWritten, conversation);
+  const request = isFirst ? given : goingOn(given);
   if (mcpToolsOf(request).length > 0) await context.services.tools?.missing?.();
   const isHeld = waitsForOutputs(request, context.config);
   // The clock may have been set back: never longer than a new one.

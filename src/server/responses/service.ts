@@ -12,7 +12,7 @@ import { LiveRuns } from "../answer/live-run.ts";
 import { cancelElsewhere } from "../answer/shared-runs.ts";
 import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
-import { type ResponsesRequest, newResponse, waitsForOutputs } from "./request.ts";
+import { type ResponsesRequest, configured, newResponse, waitsForOutputs } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
 import { WaitingResponses } from "./waiting.ts";
 import { ResponseWriter } from "./writer.ts";
@@ -100,11 +100,12 @@ export class ResponseService {
   }
 
   /** @throws FermataError of status 4xx before anything runs */
-  async start(request: ResponsesRequest, context: StartContext): Promise<Started> {
+  async start(given: ResponsesRequest, context: StartContext): Promise<Started> {
     const { owner } = context;
-    const resumed = await this.resume(request, owner);
+    const resumed = await this.resume(given, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
-    const history = await this.#history(request, context);
+    const history = await this.#history(given, context);
+    const request = configured(given, history);
     const calls = clientHistory(request.promptCacheKey, owner, history);
     const headers = this.#gaps.report(calls, context.log);
 
@@ -340,14 +341,15 @@ export class ResponseService {
 
   /** The whole prompt that `start` would give the model. */
   async prompt(
-    request: ResponsesRequest,
+    given: ResponsesRequest,
     owner: string,
     services: {
       tools: Pick<ToolProvider, "tools" | "servers"> | null;
       requestedServers?: ServerServices["requestedServers"];
     },
   ): Promise<PromptRequest & { items: Item[]; mode: ToolMode }> {
-    const history = await loadHistory(request, owner, this.store);
+    const history = await loadHistory(given, owner, this.store);
+    const request = configured(given, history);
     const connector = services.requestedServers ?? null;
     // Not AbortSignal.timeout: in Node 20 what is made of one by AbortSignal.any may never hear of it.
     const patience = new AbortController();

@@ -3,9 +3,8 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import { required, type Type, fieldError, isAbsent, type JsonObject } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
-import { functionDefinition, toolName } from "../body/tools.ts";
+import { customTool, functionDefinition, toolName } from "../body/tools.ts";
 import { list, mapped, object, record, tagged } from "../body/values.ts";
-import { customTool, wireCustomTool } from "./custom-tool.ts";
 import { mcpTool, type McpToolRequest } from "./mcp-servers.ts";
 
 export interface FunctionTool {
@@ -171,6 +170,15 @@ function wireFunction(
     description: description ?? null,
     parameters,
     strict: target["strict"] === true,
+  };
+}
+
+function wireCustomTool({ name: own, description: about, format }: JsonObject): JsonObject {
+  return {
+    type: "custom",
+    name: own,
+    description: about ?? null,
+    format: format ?? { type: "text" },
   };
 }
 

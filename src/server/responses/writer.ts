@@ -182,14 +182,16 @@ export class ResponseWriter {
     // With a limit of 0 the prompt is read for a later request, and nothing is missing.
     const isWarmUp = this.response.max_output_tokens === 0 && finish.reason === "length";
     const isCut = cutBy !== undefined && !isWarmUp;
-    const events = this.#closeAll(isCut ? "incomplete" : "completed");
-    if (this.#items.length === 0 && cutBy === undefined)
-      events.push(...this.#writeText("message", ""), ...this.#closeText("completed"));
+    const status = isCut ? "incomplete" : "completed";
+    const events = this.#closeAll(status);
+    // The model may have been cut inside a call, before its name was known.
+    if (this.#items.length === 0 && !isWarmUp)
+      events.push(...this.#writeText("message", ""), ...this.#closeText(status));
     this.response.usage = wireResponseUsage(finish.usage);
     if (finish.warnings !== undefined) this.response.warnings = finish.warnings;
     if (isCut) this.response.incomplete_details = { reason: cutBy };
     else this.response.completed_at = now;
-    return [...events, ...this.#end(isCut ? "incomplete" : "completed")];
+    return [...events, ...this.#end(status)];
   }
 
   fail(error: FermataError): WireEvent[] {

@@ -4,7 +4,7 @@ import { modelField } from "../body/generation.ts";
 import { conversationFields, templateFields } from "../body/prompt.ts";
 import { optional, required, type FieldTable } from "../body/field.ts";
 import { tokenIds } from "../body/prompt-inputs.ts";
-import { toolsField } from "../body/tools.ts";
+import { chatToolsField } from "../body/tools.ts";
 import { boolean, text } from "../body/values.ts";
 
 export const tokenizeFields = {
@@ -41,7 +41,7 @@ export const tokenizePromptFields = {
 export const tokenizeChatFields = {
   ...vllmFields,
   ...conversationFields,
-  tools: toolsField,
+  tools: chatToolsField,
   ...templateFields,
   add_special_tokens: optional(boolean, "as of a text, before what the template writes", false),
 } satisfies FieldTable;
@@ -53,6 +53,6 @@ export const detokenizeFields = {
 
 export const templateBodyFields = {
   ...conversationFields,
-  tools: toolsField,
+  tools: chatToolsField,
   ...templateFields,
 } satisfies FieldTable;

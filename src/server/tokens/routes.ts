@@ -108,7 +108,7 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
   const promptOf = async (given: ValuesOf<typeof templateBodyFields>): Promise<string> =>
     await chat.promptText({
       ...conversationOf(given),
-      tools: given.tools ?? [],
+      tools: given.tools?.definitions ?? [],
       templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),
     });
 

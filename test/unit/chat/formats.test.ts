@@ -83,19 +83,20 @@ function accumulate(chunks: readonly ChatCompletionChunk[]): Message {
     message.reasoning += delta.reasoning_content ?? "";
     for (const call of delta.tool_calls ?? []) {
       const known = message.calls[call.index];
+      const told = call.function!;
       if (known === undefined) {
         expect(call).toEqual({
           index: message.calls.length,
           id: `call_${call.index}`,
           type: "function",
-          function: { name: call.function.name, arguments: "" },
+          function: { name: told.name, arguments: "" },
         });
-        message.calls.push([call.function.name ?? "", ""]);
+        message.calls.push([told.name ?? "", ""]);
       } else {
-        expect(call).toEqual({ index: message.calls.length - 1, function: call.function });
-        expect(Object.keys(call.function)).toEqual(["arguments"]);
-        expect(call.function.arguments).not.toBe("");
-        known[1] += call.function.arguments;
+        expect(call).toEqual({ index: message.calls.length - 1, function: told });
+        expect(Object.keys(told)).toEqual(["arguments"]);
+        expect(told.arguments).not.toBe("");
+        known[1] += told.arguments;
       }
     }
   }

@@ -1,6 +1,6 @@
 /** A call for the client to run: of a function, whose arguments are JSON, or of a custom tool, whose input is text. */
 
-import { CustomInput } from "../custom-input.ts";
+import { CustomInput } from "../../body/custom-input.ts";
 import type {
   CustomToolCallItem,
   FunctionCallItem,

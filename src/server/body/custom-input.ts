@@ -1,4 +1,4 @@
-/** The text in the arguments of a custom tool's call, `{"input": "…"}`, while they come in. */
+/** The input of a custom tool's call. The model writes it as arguments with one string: `{"input": "…"}`. */
 
 import { exactJson, isJsonObject, parseExactJson } from "../../json.ts";
 
@@ -12,6 +12,12 @@ const escapes: Readonly<Record<string, string>> = {
   f: "\f",
 };
 
+/** What the model would have written. */
+export function customArguments(input: string): string {
+  return JSON.stringify({ input });
+}
+
+/** The text in the arguments while they come in. */
 export class CustomInput {
   /** Before the text: what came so far. */
   #head = "";
@@ -76,7 +82,8 @@ export class CustomInput {
   }
 }
 
-function inputOf(whole: string): string {
+/** The arguments themselves, if they were not of the form. */
+export function inputOf(whole: string): string {
   const value = parseExactJson(whole);
   if (!isJsonObject(value) || !("input" in value)) return whole;
   return typeof value["input"] === "string" ? value["input"] : exactJson(value["input"]);
