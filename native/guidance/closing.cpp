@@ -19,7 +19,8 @@ constexpr std::size_t kLongestMerge = 4;
 constexpr std::size_t kMostRepeats = 4;
 // So often at one place, what is tried there first leads nowhere.
 constexpr std::size_t kMostVisits = 4;
-// Delimiters that are tried at each visit; the others now and then.
+// Delimiters that are tried at each visit; the others at the first, and the more seldom the more
+// there were.
 constexpr std::size_t kFirstDelimiters = 2;
 constexpr std::size_t kMostFillers = 4000;
 // Of one search. What takes more to end is cut.
@@ -176,7 +177,7 @@ std::optional<Token> ClosingSearch::letter_of(Place& place) {
 // Whether a text ends with the next delimiter.
 bool ClosingSearch::try_delimiter() {
     Place& place = places_[mask_hash_];
-    const bool all = place.visits > 2 && std::has_single_bit(place.visits + 1);
+    const bool all = std::has_single_bit(place.visits);
     if (*delimiter_ == delimiters_.size() || (!all && *delimiter_ == kFirstDelimiters)) {
         delimiter_.reset();
         // What was tried last may have left its own.

@@ -1,3 +1,5 @@
+/** How long a process may take to close, and how it leaves. */
+
 import { isatty } from "node:tty";
 import type { ServeConfig } from "./options.ts";
 

@@ -1,3 +1,5 @@
+/** What a failure of a command says, and its exit code. */
+
 import { FermataError } from "../errors.ts";
 
 /** The user can put it right. */

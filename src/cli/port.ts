@@ -1,3 +1,5 @@
+/** The port: whether it is free, and listening on it. */
+
 import { createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { FermataError, invalidOption } from "../errors.ts";

@@ -3,6 +3,7 @@
  * server that changes a tool later may have gained trust with the old one.
  */
 
+import { RecentMap } from "../recent-map.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 
 type Part = "description" | "schema" | "hints";
@@ -13,16 +14,16 @@ type Definition = Record<Part, string>;
 const maxPins = 4000;
 
 export class ToolPins {
-  readonly #pinned = new Map<string, Definition>();
-  readonly #seen = new Map<string, Definition>();
+  readonly #pinned = new RecentMap<string, Definition>(maxPins);
+  readonly #seen = new RecentMap<string, Definition>(maxPins);
 
   /** @returns what has changed since the last listing, of tools that were listed before */
   see(tools: readonly McpToolInfo[]): { tool: string; changed: Part[] }[] {
     return tools.flatMap((tool) => {
       const now = definitionOf(tool);
       const before = this.#seen.get(tool.name);
-      remember(this.#seen, tool.name, now);
-      if (!this.#pinned.has(tool.name)) remember(this.#pinned, tool.name, now);
+      this.#seen.set(tool.name, now);
+      if (!this.#pinned.has(tool.name)) this.#pinned.set(tool.name, now);
       const changed = parts.filter((part) => before !== undefined && before[part] !== now[part]);
       return changed.length === 0 ? [] : [{ tool: tool.name, changed }];
     });
@@ -35,7 +36,7 @@ export class ToolPins {
   }
 
   accept(tool: McpToolInfo): void {
-    remember(this.#pinned, tool.name, definitionOf(tool));
+    this.#pinned.set(tool.name, definitionOf(tool));
   }
 }
 
@@ -51,11 +52,4 @@ function definitionOf({ description = "", inputSchema, annotations }: McpToolInf
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function remember(memory: Map<string, Definition>, name: string, definition: Definition): void {
-  memory.delete(name);
-  memory.set(name, definition);
-  const [oldest] = memory.keys();
-  if (memory.size > maxPins && oldest !== undefined) memory.delete(oldest);
 }

@@ -6,6 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../errors.ts";
 import { compileValidator } from "../guidance/validator.ts";
+import { RecentMap } from "../recent-map.ts";
 import type { PersonQuestion } from "./types.ts";
 
 export interface ApprovalRequest {
@@ -88,7 +89,7 @@ export class Approvals {
   readonly timeoutMs: number;
   readonly counts = { asked: 0, approved: 0, denied: 0 };
   readonly #waiting = new Map<string, Waiting>();
-  readonly #decided = new Map<string, string>();
+  readonly #decided = new RecentMap<string, string>(maxRemembered);
   #board: ApprovalBoard | null = null;
   /** What the board is being told, by calls. */
   readonly #told = new Map<string, Promise<void>>();
@@ -235,7 +236,7 @@ export class Approvals {
   }
 
   #remember({ callId, owner }: Pick<ApprovalRequest, "callId" | "owner">): void {
-    remember(this.#decided, callId, owner);
+    this.#decided.set(callId, owner);
   }
 }
 
@@ -307,10 +308,4 @@ function checkContent({ question }: ApprovalRequest, content: object): void {
   if (fault?.isCertain !== true) return;
   const problem = `"content" does not fit the question: ${fault.problem}. Its schema is in GET /api/approvals.`;
   throw new FermataError("invalid_value", problem, { param: "content" });
-}
-
-function remember(memory: Map<string, string>, key: string, value: string): void {
-  memory.set(key, value);
-  const [oldest] = memory.keys();
-  if (memory.size > maxRemembered && oldest !== undefined) memory.delete(oldest);
 }

@@ -4,6 +4,7 @@
  * for such models and engines.
  */
 
+import { RecentMap } from "../../recent-map.ts";
 import type { Rendering } from "../template/template.ts";
 import type { ChatEngine, ChatMessage } from "../types.ts";
 import { withGuard } from "./suffix.ts";
@@ -37,7 +38,7 @@ const none = new Int32Array(0);
 
 export class MarkFinder {
   readonly #engine: ChatEngine;
-  readonly #tokens = new Map<string, Int32Array>();
+  readonly #tokens = new RecentMap<string, Int32Array>(mostTexts);
 
   constructor(engine: ChatEngine) {
     this.#engine = engine;
@@ -79,10 +80,7 @@ export class MarkFinder {
   async #tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array> {
     const key = `${addBos}${guard}${text}`;
     const tokens = this.#tokens.get(key) ?? (await this.#engine.tokenize(text, guard, addBos));
-    this.#tokens.delete(key);
     this.#tokens.set(key, tokens);
-    const [oldest] = this.#tokens.keys();
-    if (this.#tokens.size > mostTexts && oldest !== undefined) this.#tokens.delete(oldest);
     return tokens;
   }
 }

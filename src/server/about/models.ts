@@ -11,41 +11,51 @@ import {
   type ListServices,
 } from "../answer/model-list.ts";
 import { agentCalled } from "../answer/target.ts";
+import { answer, choice, real, string, type ValueOf, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
 
-export interface WireModel {
-  id: string;
-  object: "model";
-  created: number;
-  owned_by: string;
-  /** Anthropic's, as the next three. */
-  type: "model";
-  display_name: string;
-  lifecycle: "active";
-  /** RFC 3339. */
-  created_at: string;
-  /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
-  context_length?: number;
-  /** The same under vLLM's name. */
-  max_model_len?: number;
-  /** llama-server's; not of agents. */
-  meta?: ModelMeta;
-  /** llama-server's, where it serves several models. */
-  status?: { value: KnownModel["state"]; progress?: number };
-}
+export const modelState = choice("unloaded", "loading", "loaded", "unloading");
 
-interface ModelMeta {
-  n_vocab: number;
-  n_ctx: number;
-  n_ctx_train: number;
-  n_params: number;
-  /** In bytes. */
-  size: number;
-  /** llama.cpp's number. */
-  vocab_type: number;
-  n_embd: number;
-  ftype: string;
-}
+/** llama-server's. */
+const modelMeta = answer({
+  n_vocab: whole,
+  n_ctx: whole,
+  n_ctx_train: whole,
+  n_params: whole,
+  // In bytes.
+  size: whole,
+  // llama.cpp's number.
+  vocab_type: whole,
+  n_embd: whole,
+  ftype: string,
+});
+
+export const model = answer(
+  {
+    id: string,
+    object: choice("model"),
+    created: whole,
+    owned_by: string,
+    // Anthropic's, as the next three.
+    type: choice("model"),
+    display_name: string,
+    lifecycle: choice("active"),
+    // RFC 3339.
+    created_at: string,
+  },
+  {
+    // Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory.
+    context_length: whole,
+    // The same under vLLM's name.
+    max_model_len: whole,
+    // llama-server's, where it serves several models.
+    status: answer({ value: modelState }, { progress: real }),
+    // Not of agents.
+    meta: modelMeta,
+  },
+);
+
+type WireModel = ValueOf<typeof model>;
 
 type Services = ListServices & Pick<ServerServices, "agents">;
 
@@ -117,7 +127,10 @@ function wireKnown(id: string, known: KnownModel, { models }: Services): WireMod
   return { ...wire, status: { value: state, ...(state === "loading" ? { progress } : {}) } };
 }
 
-function metaOf({ model, engine }: Pick<LoadedModel, "model" | "engine">): ModelMeta {
+function metaOf({
+  model,
+  engine,
+}: Pick<LoadedModel, "model" | "engine">): ValueOf<typeof modelMeta> {
   const { trainedContext, parameterCount, sizeBytes, ...known } = engine.model;
   return {
     n_vocab: model.vocabularySize,

@@ -1,3 +1,5 @@
+/** A whole answer, from its events. */
+
 import type { ChatEvent, ContentToken, ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { RunEvent } from "../../tools/types.ts";

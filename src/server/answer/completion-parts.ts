@@ -2,6 +2,19 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatEvent, ChatUsage, FinishReason } from "../../chat/types.ts";
+import {
+  answer,
+  choice,
+  dictionary,
+  list,
+  nullable,
+  oneOf,
+  real,
+  record,
+  string,
+  type ValueOf,
+  whole,
+} from "../body/shapes.ts";
 import type { ServedModel, ServerServices } from "../services.ts";
 import type { TokenRecord } from "./token-record.ts";
 
@@ -44,15 +57,37 @@ export function modelFingerprint({ chat, engine, model }: ModelServices): string
 
 type ModelServices = Pick<ServerServices, "chat" | "engine" | "model">;
 
-export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+export const finishReason = choice("stop", "length", "tool_calls", "content_filter");
+export type WireFinishReason = ValueOf<typeof finishReason>;
 
 /** A cancelled generation has no finish reason: its client is gone or gets an error. */
 export function wireFinishReason(reason: FinishReason): WireFinishReason {
   return reason === "cancelled" ? "stop" : reason;
 }
 
-/** vLLM's: the string, or the id of the token, that ended the text. Absent: neither did. */
-export type StopReason = string | number;
+/** vLLM's: what ended the text, if a string or a token of the request did; the rest if it was asked for. */
+export const choiceExtras = { stop_reason: oneOf(string, whole), token_ids: list(whole) };
+export type StopReason = ValueOf<typeof choiceExtras.stop_reason>;
+
+export const promptExtras = {
+  prompt_token_ids: list(whole),
+  prompt_logprobs: list(
+    nullable(dictionary(answer({ logprob: real, rank: nullable(whole), decoded_token: string }))),
+  ),
+};
+
+/** llama-server's. */
+export const timings = record({
+  cache_n: whole,
+  prompt_n: whole,
+  prompt_ms: real,
+  prompt_per_token_ms: real,
+  prompt_per_second: real,
+  predicted_n: whole,
+  predicted_ms: real,
+  predicted_per_token_ms: real,
+  predicted_per_second: real,
+});
 
 export function stopReasonOf({
   stopString,
@@ -79,29 +114,30 @@ export function usageSoFar({ prompt, generated }: TokenRecord): UsageSoFar {
   };
 }
 
-export interface WireUsage {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
-  prompt_tokens_details: { cached_tokens: number; cache_write_tokens: number };
-  completion_tokens_details: { reasoning_tokens: number };
-}
+export const usage = answer({
+  prompt_tokens: whole,
+  completion_tokens: whole,
+  total_tokens: whole,
+  prompt_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
+  completion_tokens_details: answer({ reasoning_tokens: whole }),
+});
+export type WireUsage = ValueOf<typeof usage>;
 
 /**
  * The usage over all rounds. Prompt tokens are those that the model read and did not write: the prompt and, in internal
  * mode, the tool results, each counted once. Cached tokens were found in the KV cache.
  */
-export function wireUsage(usage: ChatUsage): WireUsage {
-  const promptTokens = usage.promptTokens + usage.resumedTokens;
+export function wireUsage(counts: ChatUsage): WireUsage {
+  const promptTokens = counts.promptTokens + counts.resumedTokens;
   return {
     prompt_tokens: promptTokens,
-    completion_tokens: usage.generatedTokens,
-    total_tokens: promptTokens + usage.generatedTokens,
+    completion_tokens: counts.generatedTokens,
+    total_tokens: promptTokens + counts.generatedTokens,
     prompt_tokens_details: {
-      cached_tokens: usage.cachedTokens,
-      cache_write_tokens: Math.max(0, promptTokens - usage.cachedTokens),
+      cached_tokens: counts.cachedTokens,
+      cache_write_tokens: Math.max(0, promptTokens - counts.cachedTokens),
     },
-    completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+    completion_tokens_details: { reasoning_tokens: counts.reasoningTokens ?? 0 },
   };
 }
 

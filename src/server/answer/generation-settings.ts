@@ -1,3 +1,5 @@
+/** Sampling under llama-server's names, as its answers repeat it. */
+
 import type { Sampling } from "../../engine/types.ts";
 
 /** llama-server's names of the samplers, in the order in which they are applied. */

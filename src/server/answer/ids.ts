@@ -1,3 +1,5 @@
+/** Ids of what the server makes, with the prefixes that clients know. */
+
 import { randomBytes } from "node:crypto";
 
 type IdPrefix =

@@ -2,17 +2,12 @@
 
 import type { ContentToken, TokenProbability } from "../../chat/types.ts";
 import type { TokenLogprobs } from "../../engine/types.ts";
+import type { contentToken, ValueOf } from "../body/shapes.ts";
+import type { promptExtras } from "./completion-parts.ts";
 
-interface WireTokenProbability {
-  /** Bytes that are no UTF-8 by themselves show as U+FFFD. */
-  token: string;
-  logprob: number;
-  bytes: number[];
-}
-
-export interface WireContentToken extends WireTokenProbability {
-  top_logprobs: WireTokenProbability[];
-}
+/** Bytes that are no UTF-8 by themselves show as U+FFFD in `token`. */
+export type WireContentToken = ValueOf<typeof contentToken>;
+type WireTokenProbability = WireContentToken["top_logprobs"][number];
 
 export interface ChatLogprobs {
   content: WireContentToken[] | null;
@@ -58,15 +53,8 @@ export function wireLogprob(logprob: number): number {
   return Math.max(logprob, impossible);
 }
 
-/** vLLM's, by the id of a token. */
-type PromptLogprobs = ({ [id: string]: PromptLogprob } | null)[];
-
-interface PromptLogprob {
-  logprob: number;
-  /** Null: it is not among the likeliest. */
-  rank: number | null;
-  decoded_token: string;
-}
+/** vLLM's, by the id of a token. Null for `rank`: it is not among the likeliest. */
+type PromptLogprobs = ValueOf<typeof promptExtras.prompt_logprobs>;
 
 /** Of each token of the prompt with the likeliest in its place; the first token has none. */
 export function wirePromptLogprobs(

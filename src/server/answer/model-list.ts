@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { ModelHeader, ModelState } from "../../models/types.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
+import { answer, choice, list, string, type ValueOf, whole } from "../body/shapes.ts";
 import { calledName, namesOf } from "./target.ts";
 
 export type ListServices = Pick<ServerServices, "model" | "engine" | "chat" | "models">;
@@ -57,24 +58,29 @@ export function knownModel(name: string, services: ListServices): KnownModel | n
   return of(calledName(name, (one) => of(one) !== undefined)) ?? null;
 }
 
-interface ModelDetails {
-  parent_model: string;
-  format: string;
-  family: string;
-  families: string[];
-  parameter_size: string;
-  quantization_level: string;
-}
+export const modelDetails = answer({
+  parent_model: string,
+  format: choice("gguf"),
+  family: string,
+  families: list(string),
+  parameter_size: string,
+  quantization_level: string,
+});
 
-interface ListedModel {
-  name: string;
-  model: string;
-  modified_at: string;
-  /** In bytes. */
-  size: number;
-  digest: string;
-  details: ModelDetails;
-}
+/** Of Ollama's list. */
+export const listedModelShape = {
+  name: string,
+  model: string,
+  modified_at: string,
+  // In bytes.
+  size: whole,
+  digest: string,
+  details: modelDetails,
+};
+
+type ListedModel = {
+  [Name in keyof typeof listedModelShape]: ValueOf<(typeof listedModelShape)[Name]>;
+};
 
 /** An entry of Ollama's list. */
 export function listedModel(name: string, known: KnownModel): ListedModel {
@@ -100,7 +106,7 @@ export function modifiedAt({ created }: Pick<KnownModel, "created">): string {
 }
 
 /** Parameters are counted once the model is in memory. */
-export function detailsOf({ loaded, header }: KnownModel): ModelDetails {
+export function detailsOf({ loaded, header }: KnownModel): ValueOf<typeof modelDetails> {
   const said = loaded === null ? header() : null;
   const family = loaded?.engine.model.architecture ?? said?.architecture ?? "";
   return {

@@ -10,7 +10,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { isJsonObject } from "../../json.ts";
-import type { Parts } from "../../parts.ts";
+import { finish, type Parts } from "../../parts.ts";
 import type { Warn } from "./warnings.ts";
 import { FermataError, type ErrorCode } from "../../errors.ts";
 
@@ -88,15 +88,8 @@ export function optional<Value>(
   about = "",
   otherwise?: Value,
 ): Honoured<Value | undefined> {
-  const field: Honoured<Value | undefined> = {
-    effect: "honoured",
-    type,
-    about,
-    isRequired: false,
-    default: otherwise,
-    read: (value, path, reading) => (isAbsent(value) ? otherwise : type.read(value, path, reading)),
-  };
-  return inParts(field, function* (value, path, reading) {
+  const facts = { effect: "honoured" as const, type, about, isRequired: false, default: otherwise };
+  return inParts(facts, function* (value, path, reading) {
     return isAbsent(value) ? otherwise : yield* partsOf(type, value, path, reading);
   });
 }
@@ -113,14 +106,8 @@ export function nullable<Value>(type: Type<Value>, about = ""): Honoured<Value |
 }
 
 export function required<Value>(type: Type<Value>, about = ""): Honoured<Value> {
-  const field: Honoured<Value> = {
-    effect: "honoured",
-    type,
-    about,
-    isRequired: true,
-    read: (value, path, reading) => type.read(present(value, path, type), path, reading),
-  };
-  return inParts(field, (value, path, reading) =>
+  const facts = { effect: "honoured" as const, type, about, isRequired: true };
+  return inParts(facts, (value, path, reading) =>
     partsOf(type, present(value, path, type), path, reading),
   );
 }
@@ -137,11 +124,15 @@ interface Reader<Value> {
 /** Not a property of the reader: a copy whose `read` is another has no parts. */
 const readersInParts = new WeakMap<Reader<unknown>, ReadInParts<unknown>>();
 
-/** @param readInParts does what `reader.read` does @returns `reader` */
-export function inParts<Value, Of extends Reader<Value>>(
-  reader: Of,
+/** A reader of what may be long. @param facts what it has beside `read` */
+export function inParts<Value, Facts extends object>(
+  facts: Facts,
   readInParts: ReadInParts<Value>,
-): Of {
+): Facts & Reader<Value> {
+  const reader: Facts & Reader<Value> = {
+    ...facts,
+    read: (value, path, reading) => finish(readInParts(value, path, reading)),
+  };
   readersInParts.set(reader, readInParts);
   return reader;
 }
@@ -200,9 +191,7 @@ export function readBody<Table extends FieldTable>(
   reading: Reading,
   remedy: string,
 ): ValuesOf<Table> {
-  expectBody(body, remedy);
-  checkKeys(table, body, reading.warn);
-  return readFields(table, body, reading);
+  return finish(readBodyInParts(table, body, reading, remedy));
 }
 
 /** As `readBody`, for bodies with long lists. */
@@ -222,11 +211,12 @@ export function* readFieldsInParts<Table extends FieldTable>(
   table: Table,
   body: JsonObject,
   reading: Reading,
+  path = "",
 ): Parts<ValuesOf<Table>> {
   const values: JsonObject = {};
   for (const [name, field] of Object.entries(table))
     if (field.effect === "honoured")
-      values[name] = yield* partsOf(field, body[name], name, reading);
+      values[name] = yield* partsOf(field, body[name], pathOf(path, name), reading);
   return values as ValuesOf<Table>;
 }
 
@@ -237,11 +227,7 @@ export function readFields<Table extends FieldTable>(
   reading: Reading,
   path = "",
 ): ValuesOf<Table> {
-  const values: JsonObject = {};
-  for (const [name, field] of Object.entries(table))
-    if (field.effect === "honoured")
-      values[name] = field.read(body[name], pathOf(path, name), reading);
-  return values as ValuesOf<Table>;
+  return finish(readFieldsInParts(table, body, reading, path));
 }
 
 /** Warns about keys that are unknown or have no effect, and refuses those that are not supported. */

@@ -1,6 +1,6 @@
 /**
- * Fields of every endpoint that generates: model, stream, limits and sampling. The names are those of OpenAI,
- * llama-server and vLLM. The engine accepts at least these ranges; test/integrity/sampling-ranges.test.ts compares them.
+ * Fields of every endpoint that generates: model, stream, token limits, stop strings and sampling. The names are those of
+ * OpenAI, llama-server and vLLM. The engine accepts at least these ranges; test/integrity/sampling-ranges.test.ts compares them.
  */
 
 import type { DrySampling, Sampling } from "../../engine/types.ts";

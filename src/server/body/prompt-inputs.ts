@@ -1,6 +1,6 @@
 /** Prompts of requests that have no messages: texts or token ids. */
 
-import { finish } from "../../parts.ts";
+import type { Parts } from "../../parts.ts";
 import { type Type, fieldError, inParts, kindOf, partsOf } from "./field.ts";
 import { either, list, mapped, notNull, text } from "./values.ts";
 
@@ -37,12 +37,8 @@ export function promptInputs(most: number, min: 0 | 1): Type<PromptInput[]> {
   const prompt = text({ min, remedy });
   const one = either({ string: prompt, array: someTokens }, "a text or an array of tokens", remedy);
   const several = list(one, { min: 1, max: most, remedy });
-  const array: Type<PromptInput[]> = {
-    ...several,
-    schema: { anyOf: [someTokens.schema, several.schema] },
-    read: (value, path, reading) => finish(partsOf(array, value, path, reading)),
-  };
-  inParts(array, function* (value, path, reading) {
+  const schema = { anyOf: [someTokens.schema, several.schema] };
+  const array = inParts({ schema, remedy }, function* (value, path, reading): Parts<PromptInput[]> {
     const isTokens = Array.isArray(value) && value.length > 0 && value.every(isNumber);
     return isTokens
       ? [yield* partsOf(someTokens, value, path, reading)]

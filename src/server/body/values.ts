@@ -19,7 +19,6 @@ import {
   type JsonObject,
 } from "./field.ts";
 import { isJsonObject } from "../../json.ts";
-import { finish } from "../../parts.ts";
 import type { ErrorCode } from "../../errors.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
@@ -114,17 +113,13 @@ export function list<Value>(
   entry: Type<Value>,
   { min = 0, max = Infinity, remedy }: { min?: 0 | 1; max?: number; remedy: string },
 ): Type<Value[]> {
-  const type: Type<Value[]> = {
-    schema: {
-      type: "array",
-      items: entry.schema,
-      ...(min === 0 ? {} : { minItems: min }),
-      ...(max === Infinity ? {} : { maxItems: max }),
-    },
-    remedy,
-    read: (value, path, reading) => finish(partsOf(type, value, path, reading)),
+  const schema = {
+    type: "array",
+    items: entry.schema,
+    ...(min === 0 ? {} : { minItems: min }),
+    ...(max === Infinity ? {} : { maxItems: max }),
   };
-  return inParts(type, function* (value, path, reading) {
+  return inParts({ schema, remedy }, function* (value, path, reading) {
     if (!Array.isArray(value)) throw mistyped(value, path, "an array", remedy);
     if (value.length < min) throw fieldError("invalid_value", path, "is empty", remedy);
     if (value.length > max)
@@ -197,12 +192,8 @@ export function either<Kinds extends Partial<Record<Kind, Type<unknown>>>>(
     if (type === undefined) throw mistyped(value, path, wanted, remedy);
     return type as Type<Union>;
   };
-  const union: Type<Union> = {
-    schema: { anyOf: Object.values(kinds).map(({ schema }) => schema) },
-    remedy,
-    read: (value, path, reading) => typeOf(value, path).read(value, path, reading),
-  };
-  return inParts(union, (value, path, reading) =>
+  const schema = { anyOf: Object.values(kinds).map((kind) => kind.schema) };
+  return inParts({ schema, remedy }, (value, path, reading) =>
     partsOf(typeOf(value, path), value, path, reading),
   );
 }
@@ -213,12 +204,7 @@ export function mapped<Value, Result>(
   map: (value: Value, path: string, reading: Reading) => Result,
 ): Type<Result> {
   const { schema, remedy } = type;
-  const changed: Type<Result> = {
-    schema,
-    remedy,
-    read: (value, path, reading) => map(type.read(value, path, reading), path, reading),
-  };
-  return inParts(changed, function* (value, path, reading) {
+  return inParts({ schema, remedy }, function* (value, path, reading) {
     return map(yield* partsOf(type, value, path, reading), path, reading);
   });
 }
@@ -229,13 +215,7 @@ export function notNull<Value>(type: Type<Value>): Type<Value> {
     if (value !== null) return value;
     throw fieldError("missing_field", path, "must not be null", type.remedy);
   };
-  const checked: Type<Value> = {
-    ...type,
-    read: (value, path, reading) => type.read(some(value, path), path, reading),
-  };
-  return inParts(checked, (value, path, reading) =>
-    partsOf(type, some(value, path), path, reading),
-  );
+  return inParts(type, (value, path, reading) => partsOf(type, some(value, path), path, reading));
 }
 
 /** An object with any names and values of one type. @param max entries @param maxName characters of a name */

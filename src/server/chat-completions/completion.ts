@@ -1,59 +1,84 @@
 /** Chat events to the body of a chat completion that is not streamed. */
 
 import {
+  choiceExtras,
+  finishReason,
+  promptExtras,
   type ResponseIdentity,
+  stopReasonOf,
+  timings,
+  usage,
   usageOfChoices,
   wireFinishReason,
-  type WireFinishReason,
-  type StopReason,
-  stopReasonOf,
   wireUsage,
-  type WireUsage,
 } from "../answer/completion-parts.ts";
+import {
+  answer,
+  choice,
+  contentToken,
+  list,
+  nothing,
+  nullable,
+  string,
+  type ValueOf,
+  whole,
+} from "../body/shapes.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import type { Timings } from "../answer/token-times.ts";
-import { chatLogprobs, type ChatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
+import { chatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
 
-interface WireToolCall {
-  id: string;
-  type: "function";
-  function: { name: string; arguments: string };
-  /** Only where the schema has what no mask can hold, and the arguments break it. */
-  validation_error?: string;
-}
+const toolCall = answer(
+  {
+    id: string,
+    type: choice("function"),
+    function: answer({ name: string, arguments: string }),
+  },
+  // Only where the schema has what no mask can hold, and the arguments break it.
+  { validation_error: string },
+);
 
-export interface ChatCompletion extends ResponseIdentity {
-  object: "chat.completion";
-  choices: WireChoice[];
-  usage: WireUsage;
-  /** llama-server's; of the first choice. */
-  timings?: Timings | undefined;
-  /** vLLM's, if they were asked for. */
-  prompt_token_ids?: number[];
-  prompt_logprobs?: ReturnType<typeof wirePromptLogprobs>;
-}
+const message = answer(
+  { role: choice("assistant"), content: nullable(string), refusal: nothing },
+  {
+    reasoning_content: string,
+    tool_calls: list(toolCall),
+    // The same of an answer that was to be a document.
+    validation_error: string,
+    // What the answer lacks, and why.
+    warnings: list(string),
+  },
+);
 
-interface WireChoice {
-  index: number;
-  message: {
-    role: "assistant";
-    content: string | null;
-    refusal: null;
-    reasoning_content?: string;
-    tool_calls?: WireToolCall[];
-    /** The same of an answer that was to be a document. */
-    validation_error?: string;
-    /** What the answer lacks, and why. */
-    warnings?: string[];
-  };
-  logprobs: ChatLogprobs | null;
-  finish_reason: WireFinishReason;
-  stop_reason?: StopReason;
-  token_ids?: readonly number[];
-}
+const choiceOf = answer(
+  {
+    index: whole,
+    message,
+    logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
+    finish_reason: finishReason,
+  },
+  choiceExtras,
+);
+
+export const chatCompletion = {
+  id: string,
+  object: choice("chat.completion"),
+  created: whole,
+  model: string,
+  system_fingerprint: string,
+  choices: list(choiceOf),
+  usage,
+};
+
+/** llama-server's, of the first choice, and vLLM's, if they were asked for. */
+export const chatCompletionExtras = { timings, ...promptExtras };
+
+const completion = answer(chatCompletion, chatCompletionExtras);
+export type ChatCompletion = ValueOf<typeof completion>;
+type WireToolCall = ValueOf<typeof toolCall>;
+type WireChoice = ValueOf<typeof choiceOf>;
 
 export interface CompletionShape {
   /** They were asked for. */
@@ -65,21 +90,21 @@ export interface CompletionShape {
   tokenBytes(token: number): Uint8Array;
 }
 
-export function chatCompletion(
+export function wireCompletion(
   identity: ResponseIdentity,
   answers: readonly [Answer, ...Answer[]],
   shape: CompletionShape,
 ): ChatCompletion {
-  const { timings, tokens, records, tokenBytes } = shape;
+  const { tokens, records, tokenBytes } = shape;
   const [first, ...others] = answers;
   return {
     ...identity,
     object: "chat.completion",
-    choices: answers.map((answer, index) => wireChoice(index, answer, shape)),
+    choices: answers.map((one, index) => wireChoice(index, one, shape)),
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
     ),
-    timings,
+    timings: shape.timings,
     ...(tokens?.ids ? { prompt_token_ids: [...(records[0]?.prompt ?? [])] } : {}),
     ...(tokens?.promptLogprobs === undefined
       ? {}
@@ -89,11 +114,11 @@ export function chatCompletion(
 
 function wireChoice(
   index: number,
-  answer: Answer,
+  given: Answer,
   { withLogprobs, tokens, records }: CompletionShape,
 ): WireChoice {
-  const { content, reasoning, logprobs, finish } = answer;
-  const calls = [...answer.calls.map(wireToolCall), ...answer.cutCalls.map(wireCutCall)];
+  const { content, reasoning, logprobs, finish } = given;
+  const calls = [...given.calls.map(wireToolCall), ...given.cutCalls.map(wireCutCall)];
   return {
     index,
     message: {
@@ -108,7 +133,7 @@ function wireChoice(
     logprobs: chatLogprobs(withLogprobs ? logprobs : null, tokens?.namesAsIds),
     finish_reason: wireFinishReason(finish.reason),
     ...stopReasonOf(finish),
-    ...(tokens?.ids ? { token_ids: records[index]?.generated ?? [] } : {}),
+    ...(tokens?.ids ? { token_ids: [...(records[index]?.generated ?? [])] } : {}),
   };
 }
 

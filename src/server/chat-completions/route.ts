@@ -10,7 +10,7 @@ import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/
 import type { Answer } from "../answer/collect-answer.ts";
 import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { ChunkStream } from "./chunks.ts";
-import { chatCompletion, type ChatCompletion } from "./completion.ts";
+import { type ChatCompletion, wireCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
 import { parseChatCompletionRequestInParts, type ChatCompletionRequest } from "./request.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
@@ -78,7 +78,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         return runRequest(chosen, mode, own, shown(body, sink));
       };
       const completed = (answers: [Answer, ...Answer[]]) =>
-        chatCompletion(identity, answers, {
+        wireCompletion(identity, answers, {
           withLogprobs: body.topLogprobs !== undefined,
           timings: times[0]?.timings,
           tokens: body.tokens,

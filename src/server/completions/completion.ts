@@ -1,17 +1,19 @@
 /** The two wire formats of POST /v1/completions. */
 
 import {
+  choiceExtras,
+  finishReason,
+  promptExtras,
   type ResponseIdentity,
+  stopReasonOf,
+  usage,
   usageOfChoices,
+  usageSoFar,
   wireFinishReason,
   type WireFinishReason,
-  type StopReason,
-  stopReasonOf,
-  type UsageSoFar,
-  usageSoFar,
   wireUsage,
-  type WireUsage,
 } from "../answer/completion-parts.ts";
+import { answer, choice, list, nullable, string, type ValueOf, whole } from "../body/shapes.ts";
 import { addUsage } from "../../chat/answer/engine-run.ts";
 import type { ChatUsage } from "../../chat/types.ts";
 import type { ModelInfo } from "../../engine/types.ts";
@@ -22,7 +24,7 @@ import type { Answer } from "../answer/collect-answer.ts";
 import { jsonMessage, type SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
-import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
+import type { TokenTimes } from "../answer/token-times.ts";
 import type { TimesWanted, UsageWanted } from "../body/generation.ts";
 import { wirePromptLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
@@ -32,28 +34,33 @@ import {
   joinedLogprobs,
   type TextLogprobs,
   textLogprobs,
+  textLogprobsShape,
 } from "./text-logprobs.ts";
 
-interface TextChoice {
-  index: number;
-  text: string;
-  logprobs: TextLogprobs | null;
-  finish_reason: WireFinishReason | null;
-  stop_reason?: StopReason;
-  /** vLLM's, if they were asked for; of a stream: the prompt's with the first chunk, others since the chunk before. */
-  prompt_token_ids?: number[];
-  token_ids?: readonly number[];
-  prompt_logprobs?: ReturnType<typeof wirePromptLogprobs>;
-}
+const textChoice = answer(
+  {
+    index: whole,
+    text: string,
+    logprobs: nullable(textLogprobsShape),
+    finish_reason: finishReason,
+  },
+  { ...choiceExtras, ...promptExtras },
+);
 
-interface TextCompletion extends ResponseIdentity {
-  object: "text_completion";
-  choices: TextChoice[];
-  usage?: WireUsage | UsageSoFar | null;
-  /** llama-server's, as in a chat completion. */
-  timings?: Timings | undefined;
-  prompt_progress?: PromptProgress;
-}
+export const textCompletion = {
+  id: string,
+  object: choice("text_completion"),
+  created: whole,
+  model: string,
+  system_fingerprint: string,
+  choices: list(textChoice),
+  usage,
+};
+
+/** In a stream, the prompt's tokens come with the first chunk, others with the chunk before which they were generated. */
+type TextChoice = Omit<ValueOf<typeof textChoice>, "finish_reason"> & {
+  finish_reason: WireFinishReason | null;
+};
 
 export interface TextCompletionShape {
   /** Before each choice's text: the prompts if they are to be echoed, else empty texts. */
@@ -74,15 +81,15 @@ export interface TextCompletionShape {
   times: readonly TokenTimes[];
 }
 
-export function textCompletion(
+export function wireTextCompletion(
   identity: ResponseIdentity,
   answers: readonly Answer[],
   shape: TextCompletionShape,
-): TextCompletion {
-  const choices = answers.map((answer, index) => wireChoice(answer, index, shape));
+) {
+  const choices = answers.map((one, index) => wireChoice(one, index, shape));
   const usages = answers.map(({ finish }) => finish.usage);
-  const usage = wireUsage(usageOfPrompts(usages, shape.n));
-  return { ...head(identity), choices, usage, timings: shape.times[0]?.timings };
+  const counts = wireUsage(usageOfPrompts(usages, shape.n));
+  return { ...head(identity), choices, usage: counts, timings: shape.times[0]?.timings };
 }
 
 function wireChoice(
@@ -102,7 +109,7 @@ function wireChoice(
     finish_reason: wireFinishReason(finish.reason),
     ...stopReasonOf(finish),
     ...(tokens.ids
-      ? { prompt_token_ids: [...(record?.prompt ?? [])], token_ids: record?.generated ?? [] }
+      ? { prompt_token_ids: [...(record?.prompt ?? [])], token_ids: [...(record?.generated ?? [])] }
       : {}),
     ...(tokens.promptLogprobs === undefined
       ? {}

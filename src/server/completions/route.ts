@@ -13,7 +13,7 @@ import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
-import { TextCompletionStream, textCompletion } from "./completion.ts";
+import { TextCompletionStream, wireTextCompletion } from "./completion.ts";
 import { parseCompletionRequestInParts } from "./fields.ts";
 import { Infill } from "../answer/infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
@@ -104,7 +104,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         timesWanted: body.times,
         times,
       };
-      if (!body.stream) return textCompletion(identity, await collectChoices(events, count), shape);
+      if (!body.stream)
+        return wireTextCompletion(identity, await collectChoices(events, count), shape);
       const stream = new TextCompletionStream(identity, shape);
       await streamAnswer(events, stream, { request, reply, config });
       return reply;

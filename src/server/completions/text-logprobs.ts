@@ -4,16 +4,27 @@ import type { ContentToken } from "../../chat/types.ts";
 import type { ModelInfo } from "../../engine/types.ts";
 import { tokenName, tokenText, wireLogprob } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
+import {
+  answer,
+  dictionary,
+  list,
+  nullable,
+  real,
+  string,
+  type ValueOf,
+  whole,
+} from "../body/shapes.ts";
 
-export interface TextLogprobs {
-  tokens: string[];
-  /** Null of a prompt's first token. */
-  token_logprobs: (number | null)[];
-  /** The likeliest tokens and the one that came, as OpenAI has them. */
-  top_logprobs: (Record<string, number> | null)[];
-  /** Where each token begins in the choice's text, in UTF-16 units. */
-  text_offset: number[];
-}
+export const textLogprobsShape = answer({
+  tokens: list(string),
+  // Null of the first token of a prompt that is echoed.
+  token_logprobs: list(nullable(real)),
+  // The likeliest tokens and the one that came, as OpenAI has them.
+  top_logprobs: list(nullable(dictionary(real))),
+  // Where each token begins in the choice's text, in UTF-16 units.
+  text_offset: list(whole),
+});
+export type TextLogprobs = ValueOf<typeof textLogprobsShape>;
 
 type EchoedToken = ContentToken | { token: number; bytes: Uint8Array; logprob: null };
 

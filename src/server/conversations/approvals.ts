@@ -1,3 +1,5 @@
+/** Calls that wait for a person: listed, and decided, here or at the process that asks. */
+
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import type { BranchStore, QuestionState, SharedStore } from "../../store/types.ts";

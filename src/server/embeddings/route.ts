@@ -1,11 +1,10 @@
 /** POST /v1/embeddings and POST /embedding */
 
 import type { RouteOptions } from "fastify";
-import { FermataError } from "../../errors.ts";
-import { inputField, shortened } from "../answer/embedding.ts";
+import { embedderOf, inputField, shortened, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
+import { answer, choice, list, oneOf, real, string, type ValueOf, whole } from "../body/shapes.ts";
 import type { RouteContext } from "../context.ts";
-import type { ServedEmbedder } from "../services.ts";
 import { embeddingFields, type EmbeddingValues, nativeEmbeddingFields } from "./fields.ts";
 
 export function embeddingsRoute(context: RouteContext): RouteOptions {
@@ -17,12 +16,12 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
       const { id, dimensions, vocabularySize } = embedder;
       const reading = { warn: context.warnings.warn, vocabularySize };
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
-      warnOfName(request.model, id, context);
-      const embeddings = await embedder.embed(request.input, {
+      warnOfName(request.model, embedder, "embed", context);
+      const computed = await embedder.embed(request.input, {
         field: inputField("input", body),
         signal: context.active.signalFor(reply),
       });
-      return embeddingList(id, embeddings, request);
+      return embeddingList(id, computed, request);
     },
   };
 }
@@ -34,13 +33,13 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
     url: "/embedding",
     handler: async ({ body }, reply) => {
       const embedder = embedderOf(context);
-      const { id, vocabularySize } = embedder;
+      const { vocabularySize } = embedder;
       const reading = { warn: context.warnings.warn, vocabularySize };
       const example = 'Send {"content": "…"}';
       const { content, input, model } = readBody(nativeEmbeddingFields, body, reading, example);
       const inputs = content ?? input;
       if (inputs === undefined) throw fieldError("missing_field", "content", "is missing", example);
-      warnOfName(model, id, context);
+      warnOfName(model, embedder, "embed", context);
       const { vectors } = await embedder.embed(inputs, {
         field: inputField(content === undefined ? "input" : "content", body),
         signal: context.active.signalFor(reply),
@@ -50,23 +49,19 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
   };
 }
 
-function embedderOf({ services: { embedder, model } }: RouteContext): ServedEmbedder {
-  if (embedder !== undefined) return embedder;
-  const message = `"model" gives no embeddings: ${model.id} generates text. Start the server with --embedding-model FILE.`;
-  throw new FermataError("unsupported_value", message, { param: "model" });
-}
-
-function warnOfName(name: string | undefined, id: string, { warnings }: RouteContext): void {
-  if (name !== undefined && name !== id)
-    warnings.warn(`model=${name}`, `names an embedding model that is not loaded; ${id} answers`);
-}
-
-interface EmbeddingList {
-  object: "list";
-  data: { object: "embedding"; index: number; embedding: number[] | string }[];
-  model: string;
-  usage: { prompt_tokens: number; total_tokens: number };
-}
+export const embeddings = answer({
+  object: choice("list"),
+  data: list(
+    answer({
+      object: choice("embedding"),
+      index: whole,
+      // Base64 of little-endian floats if that was asked for.
+      embedding: oneOf(list(real), string),
+    }),
+  ),
+  model: string,
+  usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+});
 
 export function embeddingList(
   model: string,
@@ -75,7 +70,7 @@ export function embeddingList(
     dimensions = Infinity,
     encoding_format: encoding,
   }: Pick<EmbeddingValues, "dimensions" | "encoding_format">,
-): EmbeddingList {
+): ValueOf<typeof embeddings> {
   return {
     object: "list",
     data: vectors.map((vector, index) => {

@@ -4,6 +4,7 @@
  */
 
 import type { FastifyBaseLogger } from "fastify";
+import { RecentMap } from "../../recent-map.ts";
 import type { ChatMessage } from "../../chat/types.ts";
 
 export interface HistoryCall {
@@ -35,7 +36,7 @@ const maxIdLength = 100;
 
 export class HistoryGaps {
   /** Calls that this server issued, and the last one of a conversation: by owner and id or key. */
-  readonly #known = new Map<string, IssuedCall>();
+  readonly #known = new RecentMap<string, IssuedCall>(maxEntries);
 
   /** Logs what is missing. @returns headers that name the calls; none when nothing is missing */
   report(history: ClientHistory, log: FastifyBaseLogger): Record<string, string> {
@@ -61,10 +62,10 @@ export class HistoryGaps {
       // Calls of other servers have ids that mean nothing outside of this history.
       if (known === undefined && !isNew.has(callId)) continue;
       last = known?.before === last ? known : { callId, before: last };
-      this.#remember(key, last);
+      this.#known.set(key, last);
     }
     if (conversationKey !== null && last !== null)
-      this.#remember(keyOf(owner, "key", conversationKey), last);
+      this.#known.set(keyOf(owner, "key", conversationKey), last);
   }
 
   /** The oldest first. */
@@ -80,15 +81,6 @@ export class HistoryGaps {
       }
     }
     return [...missing].toReversed();
-  }
-
-  #remember(key: string, call: IssuedCall): void {
-    this.#known.delete(key);
-    this.#known.set(key, call);
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= maxEntries) break;
-      this.#known.delete(oldest);
-    }
   }
 }
 

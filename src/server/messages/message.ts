@@ -1,6 +1,19 @@
 /** An answer as the body of an Anthropic message that is not streamed. */
 
 import { isJsonObject, parseExactJson } from "../../json.ts";
+import type { JsonObject } from "../body/field.ts";
+import {
+  answer,
+  choice,
+  list,
+  nothing,
+  nullable,
+  object,
+  oneOf,
+  string,
+  type ValueOf,
+  whole,
+} from "../body/shapes.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -11,49 +24,33 @@ export interface MessageIdentity {
   model: string;
 }
 
-export interface MessageUsage {
-  input_tokens: number;
-  cache_creation_input_tokens: number;
-  cache_read_input_tokens: number;
-  output_tokens: number;
-}
+const thinkingBlock = answer({ type: choice("thinking"), thinking: string, signature: string });
+const textBlock = answer({ type: choice("text"), text: string, citations: nothing });
+const toolUseBlock = answer({ type: choice("tool_use"), id: string, name: string, input: object });
+const block = oneOf(thinkingBlock, textBlock, toolUseBlock);
 
-type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use" | "refusal";
+export const message = answer(
+  {
+    id: string,
+    type: choice("message"),
+    role: choice("assistant"),
+    model: string,
+    content: list(block),
+    stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
+    stop_sequence: nullable(string),
+    usage: answer({
+      input_tokens: whole,
+      cache_creation_input_tokens: whole,
+      cache_read_input_tokens: whole,
+      output_tokens: whole,
+    }),
+  },
+  // Not of Anthropic's format: what the answer lacks, and why.
+  { warnings: list(string) },
+);
 
-export interface WireStop {
-  stop_reason: StopReason | null;
-  stop_sequence: string | null;
-}
-
-interface ThinkingBlock {
-  type: "thinking";
-  thinking: string;
-  signature: string;
-}
-
-interface TextBlock {
-  type: "text";
-  text: string;
-  citations: null;
-}
-
-interface ToolUseBlock {
-  type: "tool_use";
-  id: string;
-  name: string;
-  input: object;
-}
-
-type ContentBlock = ThinkingBlock | TextBlock | ToolUseBlock;
-
-export interface WireMessage extends MessageIdentity, WireStop {
-  type: "message";
-  role: "assistant";
-  content: ContentBlock[];
-  /** Not of Anthropic's format: what the answer lacks, and why. */
-  warnings?: string[];
-  usage: MessageUsage;
-}
+type WireMessage = ValueOf<typeof message>;
+type ContentBlock = ValueOf<typeof block>;
 
 /** Clients send it back with the thinking, and some drop thinking that has none. It signs nothing. */
 export const thinkingSignature = "ZmVybWF0YQ==";
@@ -119,26 +116,29 @@ class MessageBlocks {
     this.#openInput = null;
   }
 
-  #textBlock(): TextBlock {
+  #textBlock(): ValueOf<typeof textBlock> {
     const last = this.#blocks.at(-1);
     if (last?.type === "text") return last;
-    const block: TextBlock = { type: "text", text: "", citations: null };
+    const block: ValueOf<typeof textBlock> = { type: "text", text: "", citations: null };
     this.#blocks.push(block);
     return block;
   }
 
-  #thinkingBlock(): ThinkingBlock {
+  #thinkingBlock(): ValueOf<typeof thinkingBlock> {
     const last = this.#blocks.at(-1);
     if (last?.type === "thinking") return last;
     const signature = thinkingSignature;
-    const block: ThinkingBlock = { type: "thinking", thinking: "", signature };
+    const block: ValueOf<typeof thinkingBlock> = { type: "thinking", thinking: "", signature };
     this.#blocks.push(block);
     return block;
   }
 }
 
 /** A message before its first token. */
-export function emptyMessage({ id, model }: MessageIdentity, inputTokens: number): WireMessage {
+export function emptyMessage(
+  { id, model }: MessageIdentity,
+  inputTokens: number,
+): Omit<WireMessage, "stop_reason"> & { stop_reason: null } {
   return {
     id,
     type: "message",
@@ -157,7 +157,10 @@ export function emptyMessage({ id, model }: MessageIdentity, inputTokens: number
 }
 
 /** A cancelled generation never gets so far: its client is gone or gets an error. */
-export function wireStop({ reason, stopString }: Extract<ChatEvent, { type: "finish" }>): WireStop {
+export function wireStop({
+  reason,
+  stopString,
+}: Extract<ChatEvent, { type: "finish" }>): Pick<WireMessage, "stop_reason" | "stop_sequence"> {
   if (reason === "tool_calls") return { stop_reason: "tool_use", stop_sequence: null };
   if (reason === "length") return { stop_reason: "max_tokens", stop_sequence: null };
   if (reason === "content_filter") return { stop_reason: "refusal", stop_sequence: null };
@@ -170,7 +173,7 @@ export function wireStop({ reason, stopString }: Extract<ChatEvent, { type: "fin
  * Over all rounds. Tokens found in the KV cache are not part of `input_tokens`; keeping a prefix costs
  * nothing, so none are counted as written.
  */
-export function messageUsage(usage: EngineUsage): MessageUsage {
+export function messageUsage(usage: EngineUsage): WireMessage["usage"] {
   return {
     input_tokens: usage.promptTokens + usage.resumedTokens - usage.cachedTokens,
     cache_creation_input_tokens: 0,
@@ -180,7 +183,7 @@ export function messageUsage(usage: EngineUsage): MessageUsage {
 }
 
 /** Input is an object on this wire: what a model wrote otherwise is kept as text in one. */
-function inputOf(text: ToolCall["arguments"]): object {
+function inputOf(text: ToolCall["arguments"]): JsonObject {
   const value = parseExactJson(text.trim() === "" ? "{}" : text);
   return isJsonObject(value) ? value : { arguments: text };
 }

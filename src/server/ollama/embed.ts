@@ -1,10 +1,9 @@
 /** POST /api/embed and /api/embeddings, as Ollama has them. */
 
 import type { RouteOptions } from "fastify";
-import type { FermataError } from "../../errors.ts";
-import { inputField, shortened } from "../answer/embedding.ts";
+import { embedderOf, inputField, shortened } from "../answer/other-models.ts";
 import { asCalled } from "../answer/target.ts";
-import { readBody, fieldError } from "../body/field.ts";
+import { readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { embedFields, oneEmbeddingFields } from "./fields.ts";
 
@@ -12,15 +11,15 @@ export function embedRoutes(context: RouteContext): RouteOptions[] {
   return [embedRoute(context), oneEmbeddingRoute(context)];
 }
 
-function embedRoute({ services, active, warnings }: RouteContext): RouteOptions {
-  const { embedder } = services;
+function embedRoute(context: RouteContext): RouteOptions {
+  const { active, warnings } = context;
   return {
     method: "POST",
     url: "/api/embed",
     config: { wire: "ollama" },
     handler: async ({ body }, reply) => {
       const startedAt = performance.now();
-      if (embedder === undefined) throw noEmbedder(services.model.id);
+      const embedder = embedderOf(context);
       const { id, dimensions: most } = embedder;
       const reading = { warn: warnings.warn };
       const {
@@ -45,14 +44,14 @@ function embedRoute({ services, active, warnings }: RouteContext): RouteOptions 
 }
 
 /** Clients that are older than /api/embed ask here. */
-function oneEmbeddingRoute({ services, active, warnings }: RouteContext): RouteOptions {
-  const { embedder } = services;
+function oneEmbeddingRoute(context: RouteContext): RouteOptions {
+  const { active, warnings } = context;
   return {
     method: "POST",
     url: "/api/embeddings",
     config: { wire: "ollama" },
     handler: async ({ body }, reply) => {
-      if (embedder === undefined) throw noEmbedder(services.model.id);
+      const embedder = embedderOf(context);
       const reading = { warn: warnings.warn };
       const given = readBody(oneEmbeddingFields, body, reading, 'Send {"prompt": "…"}');
       const input = given.prompt === "" ? [] : [given.prompt];
@@ -62,9 +61,4 @@ function oneEmbeddingRoute({ services, active, warnings }: RouteContext): RouteO
       return { embedding: vectors.flatMap((vector) => Array.from(vector)) };
     },
   };
-}
-
-function noEmbedder(model: string): FermataError {
-  const problem = `gives no embeddings: ${model} generates text`;
-  return fieldError("unsupported_value", "model", problem, "Start with --embedding-model FILE");
 }

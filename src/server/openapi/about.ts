@@ -1,6 +1,8 @@
 /** What /openapi.json says of models, of the server's state and of itself. */
 
 import { loadFields } from "../about/loading.ts";
+import { model, modelState } from "../about/models.ts";
+import { listedModelShape } from "../answer/model-list.ts";
 import {
   answer,
   boolean,
@@ -11,57 +13,8 @@ import {
   real,
   string,
   whole,
-  type Operation,
-} from "./words.ts";
-
-const modelState = choice("unloaded", "loading", "loaded", "unloading");
-
-const model = answer(
-  {
-    id: string,
-    object: choice("model"),
-    created: whole,
-    owned_by: string,
-    type: choice("model"),
-    display_name: string,
-    lifecycle: choice("active"),
-    created_at: string,
-  },
-  {
-    context_length: whole,
-    max_model_len: whole,
-    status: answer({ value: modelState }, { progress: real }),
-    meta: answer({
-      n_vocab: whole,
-      n_ctx: whole,
-      n_ctx_train: whole,
-      n_params: whole,
-      size: whole,
-      vocab_type: whole,
-      n_embd: whole,
-      ftype: string,
-    }),
-  },
-);
-
-export const modelDetails = answer({
-  parent_model: string,
-  format: choice("gguf"),
-  family: string,
-  families: list(string),
-  parameter_size: string,
-  quantization_level: string,
-});
-
-/** Of Ollama's list. */
-export const listedModel = {
-  name: string,
-  model: string,
-  modified_at: string,
-  size: whole,
-  digest: string,
-  details: modelDetails,
-};
+} from "../body/shapes.ts";
+import type { Operation } from "./operation.ts";
 
 const done = answer({ success: boolean });
 
@@ -76,7 +29,7 @@ export const aboutOperations: Readonly<Record<string, Operation>> = {
       has_more: boolean,
       models: list(
         answer({
-          ...listedModel,
+          ...listedModelShape,
           type: choice("model"),
           description: string,
           parameters: string,

@@ -15,8 +15,8 @@ import {
   real,
   string,
   whole,
-  type Operation,
-} from "./words.ts";
+} from "../body/shapes.ts";
+import type { Operation } from "./operation.ts";
 
 const summary: Record<string, Schema> = {
   id: string,

@@ -15,7 +15,7 @@ import { apiOperations } from "./api.ts";
 import { generationOperations } from "./generation.ts";
 import { ollamaOperations } from "./ollama.ts";
 import { responseOperations } from "./responses.ts";
-import type { Operation } from "./words.ts";
+import type { Operation } from "./operation.ts";
 
 /** What is said of each route, by method and path. A route without an entry fails test/contract/openapi.test.ts. */
 export const operations: Readonly<Record<string, Operation>> = {

@@ -1,20 +1,24 @@
 /** What /openapi.json says of answers, texts, vectors and tokens, but for Responses and Ollama's API. */
 
+import { timings } from "../answer/completion-parts.ts";
 import type { Schema } from "../body/field.ts";
 import { pageQuery } from "../body/stored.ts";
+import { chatCompletion, chatCompletionExtras } from "../chat-completions/completion.ts";
 import { chatCompletionFields } from "../chat-completions/fields.ts";
 import { labelFields } from "../chat-completions/stored-routes.ts";
+import { textCompletion } from "../completions/completion.ts";
 import { completionFields } from "../completions/fields.ts";
 import { infillFields, nativeCompletionFields } from "../completions/native-fields.ts";
 import { embeddingFields, nativeEmbeddingFields } from "../embeddings/fields.ts";
+import { embeddings } from "../embeddings/route.ts";
 import { messageFields } from "../messages/fields.ts";
+import { message } from "../messages/message.ts";
 import { rerankFields, scoreFields } from "../rerank/fields.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
 import {
   answer,
   boolean,
   choice,
-  contentToken,
   inputTokens,
   list,
   metadata,
@@ -27,115 +31,10 @@ import {
   string,
   whole,
   yes,
-  type Operation,
-} from "./words.ts";
+} from "../body/shapes.ts";
+import type { Operation } from "./operation.ts";
 
-const nothing: Schema = { type: "null" };
-
-const usage = answer({
-  prompt_tokens: whole,
-  completion_tokens: whole,
-  total_tokens: whole,
-  prompt_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
-  completion_tokens_details: answer({ reasoning_tokens: whole }),
-});
-
-/** llama-server's. */
-const timings = record({
-  cache_n: whole,
-  prompt_n: whole,
-  prompt_ms: real,
-  prompt_per_token_ms: real,
-  prompt_per_second: real,
-  predicted_n: whole,
-  predicted_ms: real,
-  predicted_per_token_ms: real,
-  predicted_per_second: real,
-});
-
-const finishReason = choice("stop", "length", "tool_calls", "content_filter");
-
-const chatCall = answer(
-  {
-    id: string,
-    type: choice("function"),
-    function: answer({ name: string, arguments: string }),
-  },
-  { validation_error: string },
-);
-
-const chatMessage = answer(
-  { role: choice("assistant"), content: nullable(string), refusal: nothing },
-  {
-    reasoning_content: string,
-    tool_calls: list(chatCall),
-    validation_error: string,
-    warnings: list(string),
-  },
-);
-
-/** vLLM's: what ended the text, if a string or a token of the request did; the rest if it was asked for. */
-const choiceExtras = { stop_reason: oneOf(string, whole), token_ids: list(whole) };
-
-const promptExtras = {
-  prompt_token_ids: list(whole),
-  prompt_logprobs: list(
-    nullable({
-      type: "object",
-      additionalProperties: answer({ logprob: real, rank: nullable(whole), decoded_token: string }),
-    }),
-  ),
-};
-
-const chatCompletion = {
-  id: string,
-  object: choice("chat.completion"),
-  created: whole,
-  model: string,
-  system_fingerprint: string,
-  choices: list(
-    answer(
-      {
-        index: whole,
-        message: chatMessage,
-        logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
-        finish_reason: finishReason,
-      },
-      choiceExtras,
-    ),
-  ),
-  usage,
-};
-
-const storedCompletion = answer({ ...chatCompletion, metadata }, { timings, ...promptExtras });
-
-const textCompletion = {
-  id: string,
-  object: choice("text_completion"),
-  created: whole,
-  model: string,
-  system_fingerprint: string,
-  choices: list(
-    answer(
-      {
-        index: whole,
-        text: string,
-        logprobs: nullable(
-          answer({
-            tokens: list(string),
-            // Null of the first token of a prompt that is echoed.
-            token_logprobs: list(nullable(real)),
-            top_logprobs: list(nullable({ type: "object", additionalProperties: real })),
-            text_offset: list(whole),
-          }),
-        ),
-        finish_reason: finishReason,
-      },
-      { ...choiceExtras, ...promptExtras },
-    ),
-  ),
-  usage,
-};
+const storedCompletion = answer({ ...chatCompletion, metadata }, chatCompletionExtras);
 
 /** Fewer if `response_fields` says so; a list if the prompt was one. */
 const nativeAnswer: Schema = {
@@ -154,12 +53,6 @@ const nativeCompletion = oneOf(nativeAnswer, list(nativeAnswer));
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
 const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
-
-const block = oneOf(
-  answer({ type: choice("thinking"), thinking: string, signature: string }),
-  answer({ type: choice("text"), text: string, citations: nothing }),
-  answer({ type: choice("tool_use"), id: string, name: string, input: object }),
-);
 
 const user = { role: "user", content: "Hello!" };
 const rerank: Operation = {
@@ -205,7 +98,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
           "With fermata.tool_status: beside an empty delta, what a tool of the server's does.",
       },
     },
-    answer: answer(chatCompletion, { timings, ...promptExtras }),
+    answer: answer(chatCompletion, chatCompletionExtras),
   },
   "GET /v1/chat/completions": {
     summary: "Stored chat completions; `metadata[name]` filters too.",
@@ -266,19 +159,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
   "POST /v1/embeddings": {
     summary: "Vectors of texts, if an embedding model is loaded.",
     request: embeddingFields(),
-    answer: answer({
-      object: choice("list"),
-      data: list(
-        answer({
-          object: choice("embedding"),
-          index: whole,
-          // Base64 of little-endian floats if that was asked for.
-          embedding: oneOf(list(real), string),
-        }),
-      ),
-      model: string,
-      usage: answer({ prompt_tokens: whole, total_tokens: whole }),
-    }),
+    answer: embeddings,
   },
   "POST /embedding": {
     summary: "Vectors of texts in llama-server's format, if an embedding model is loaded.",
@@ -338,24 +219,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
     request: messageFields,
     example: { max_tokens: 100, messages: [user] },
     streams: true,
-    answer: answer(
-      {
-        id: string,
-        type: choice("message"),
-        role: choice("assistant"),
-        model: string,
-        content: list(block),
-        stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
-        stop_sequence: nullable(string),
-        usage: answer({
-          input_tokens: whole,
-          cache_creation_input_tokens: whole,
-          cache_read_input_tokens: whole,
-          output_tokens: whole,
-        }),
-      },
-      { warnings: list(string) },
-    ),
+    answer: message,
   },
   "POST /v1/messages/count_tokens": {
     summary: "What a message's prompt would take of the context.",

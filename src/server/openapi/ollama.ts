@@ -1,6 +1,7 @@
 /** What /openapi.json says of the routes of Ollama's API; of those that stream, `answer` is each line. */
 
 import type { Schema } from "../body/field.ts";
+import { listedModelShape, modelDetails } from "../answer/model-list.ts";
 import {
   chatFields,
   embedFields,
@@ -8,7 +9,6 @@ import {
   oneEmbeddingFields,
   showFields,
 } from "../ollama/fields.ts";
-import { listedModel, modelDetails } from "./about.ts";
 import {
   answer,
   boolean,
@@ -19,8 +19,8 @@ import {
   real,
   string,
   whole,
-  type Operation,
-} from "./words.ts";
+} from "../body/shapes.ts";
+import type { Operation } from "./operation.ts";
 
 const call = answer({
   id: string,
@@ -92,14 +92,19 @@ export const ollamaOperations: Readonly<Record<string, Operation>> = {
   "GET /api/tags": {
     summary: "The model and the agents, in Ollama's format.",
     answer: answer({
-      models: list(answer({ ...listedModel, capabilities: list(string) })),
+      models: list(answer({ ...listedModelShape, capabilities: list(string) })),
     }),
   },
   "GET /api/ps": {
     summary: "The loaded model, in Ollama's format.",
     answer: answer({
       models: list(
-        answer({ ...listedModel, expires_at: string, size_vram: whole, context_length: whole }),
+        answer({
+          ...listedModelShape,
+          expires_at: string,
+          size_vram: whole,
+          context_length: whole,
+        }),
       ),
     }),
   },

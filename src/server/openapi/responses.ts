@@ -9,154 +9,22 @@ import {
   responseFields,
 } from "../responses/fields.ts";
 import { toolOutputFields } from "../responses/held.ts";
+import { response, responseUsage } from "../responses/types.ts";
 import {
   answer,
   boolean,
   choice,
-  contentToken,
   inputTokens,
   list,
   metadata,
-  nullable,
   object,
   oneOf,
   pageOf,
-  real,
   string,
   whole,
   yes,
-  type Operation,
-} from "./words.ts";
-
-const itemStatus = choice("in_progress", "completed", "incomplete");
-
-const outputItem = oneOf(
-  answer({
-    id: string,
-    type: choice("message"),
-    status: itemStatus,
-    role: choice("assistant"),
-    content: list(
-      answer({
-        type: choice("output_text"),
-        text: string,
-        annotations: list(object),
-        logprobs: list(contentToken),
-      }),
-    ),
-  }),
-  answer(
-    {
-      id: string,
-      type: choice("reasoning"),
-      status: itemStatus,
-      summary: list(object),
-      content: list(answer({ type: choice("reasoning_text"), text: string })),
-    },
-    { encrypted_content: string },
-  ),
-  answer(
-    {
-      id: string,
-      type: choice("function_call"),
-      status: itemStatus,
-      call_id: string,
-      name: string,
-      arguments: string,
-    },
-    { namespace: string },
-  ),
-  answer(
-    {
-      id: string,
-      type: choice("custom_tool_call"),
-      status: itemStatus,
-      call_id: string,
-      name: string,
-      input: string,
-    },
-    { namespace: string },
-  ),
-  answer({
-    id: string,
-    type: choice("mcp_call"),
-    status: choice("in_progress", "completed", "incomplete", "calling", "failed"),
-    approval_request_id: nullable(string),
-    server_label: string,
-    name: string,
-    arguments: string,
-    output: nullable(string),
-    error: nullable(string),
-  }),
-  answer({
-    id: string,
-    type: choice("mcp_list_tools"),
-    server_label: string,
-    tools: list(
-      answer({
-        name: string,
-        description: nullable(string),
-        input_schema: object,
-        annotations: nullable(object),
-      }),
-    ),
-    error: nullable(string),
-  }),
-  answer({
-    id: string,
-    type: choice("mcp_approval_request"),
-    server_label: string,
-    name: string,
-    arguments: string,
-  }),
-);
-
-const responseUsage = answer({
-  input_tokens: whole,
-  input_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
-  output_tokens: whole,
-  output_tokens_details: answer({ reasoning_tokens: whole }),
-  total_tokens: whole,
-});
-
-const response = answer(
-  {
-    id: string,
-    object: choice("response"),
-    created_at: whole,
-    completed_at: nullable(whole),
-    status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
-    background: boolean,
-    error: nullable(answer({ code: string, message: string })),
-    incomplete_details: nullable(answer({ reason: choice("max_output_tokens", "content_filter") })),
-    instructions: nullable(string),
-    max_output_tokens: nullable(whole),
-    max_tool_calls: nullable(whole),
-    model: string,
-    output: list(outputItem),
-    parallel_tool_calls: boolean,
-    previous_response_id: nullable(string),
-    conversation: nullable(answer({ id: string })),
-    prompt_cache_key: nullable(string),
-    reasoning: answer({ effort: nullable(string), summary: nullable(string) }),
-    safety_identifier: nullable(string),
-    service_tier: choice("default"),
-    store: boolean,
-    temperature: real,
-    text: answer({ format: object }, { verbosity: string }),
-    tool_choice: oneOf(string, object),
-    tools: list(object),
-    top_logprobs: whole,
-    top_p: real,
-    presence_penalty: real,
-    frequency_penalty: real,
-    truncation: choice("auto", "disabled"),
-    usage: nullable(responseUsage),
-    user: nullable(string),
-    metadata,
-  },
-  { warnings: list(string) },
-);
+} from "../body/shapes.ts";
+import type { Operation } from "./operation.ts";
 
 const ofResponse = answer({ id: string });
 

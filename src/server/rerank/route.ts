@@ -2,10 +2,9 @@
 
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
-import { FermataError } from "../../errors.ts";
+import { rerankerOf, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
-import type { ServedReranker } from "../services.ts";
 import { rerankFields } from "./fields.ts";
 
 /** llama-server has the first two, with and without /v1; Cohere's newer clients ask at the last. */
@@ -24,7 +23,8 @@ function rerankRoute(url: string, context: RouteContext): RouteOptions {
       const { warn } = warnings;
       const example = 'Send {"query": "…", "documents": ["…"]}';
       const request = readBody(rerankFields, body, { warn }, example);
-      const reranker = openReranker(context, request.model);
+      const reranker = rerankerOf(context);
+      warnOfName(request.model, reranker, "rank", context);
       const { query, texts } = request;
       const documents = texts ?? request.documents?.map(textOf);
       if (documents === undefined)
@@ -56,24 +56,6 @@ function rerankRoute(url: string, context: RouteContext): RouteOptions {
       };
     },
   };
-}
-
-/** @param wanted the model of the request @throws FermataError unsupported_value: none ranks */
-export function openReranker(
-  { services: { reranker, model }, warnings }: Pick<RouteContext, "services" | "warnings">,
-  wanted: string | undefined,
-): ServedReranker {
-  if (reranker === undefined)
-    throw new FermataError(
-      "unsupported_value",
-      `"model" ranks nothing: ${model.id} generates text. Start the server with --rerank-model FILE.`,
-      { param: "model" },
-    );
-  if (wanted !== undefined && wanted !== reranker.id) {
-    const { id } = reranker;
-    warnings.warn(`model=${wanted}`, `names a model that does not rank here; ${id} answers`);
-  }
-  return reranker;
 }
 
 function textOf(document: string | { text?: string | undefined }, index: number): string {

@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import type { RankedGroup } from "../../engine/reranker.ts";
+import { rerankerOf, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { scoreFields } from "./fields.ts";
-import { openReranker } from "./route.ts";
 
 export function scoreRoute(context: RouteContext): RouteOptions {
   const { active, warnings } = context;
@@ -17,7 +17,8 @@ export function scoreRoute(context: RouteContext): RouteOptions {
       const { warn } = warnings;
       const example = 'Send {"text_1": "…", "text_2": ["…"]}';
       const given = readBody(scoreFields, body, { warn }, example);
-      const reranker = openReranker(context, given.model);
+      const reranker = rerankerOf(context);
+      warnOfName(given.model, reranker, "rank", context);
       const { text_1: first, text_2: second } = given;
       const signal = active.signalFor(reply);
       const field = (index: number): string =>

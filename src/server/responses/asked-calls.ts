@@ -1,6 +1,7 @@
 /** Calls that responses asked their clients about (`mcp_approval_request`): each consent runs its call once, in this process or a later one. */
 
 import { FermataError } from "../../errors.ts";
+import { RecentMap } from "../../recent-map.ts";
 import type { OpenStore } from "../../store/types.ts";
 import type { CallJournal, CallState, ToolOversight } from "../../tools/oversight.ts";
 import { runTool } from "../../tools/tool-run.ts";
@@ -25,7 +26,7 @@ const maxRemembered = 1000;
 export class AskedCalls {
   readonly #store: OpenStore | null;
   /** What was asked, and what its call has come to, by owner and id, where nothing is stored. */
-  readonly #unstored = new Map<string, { words: string; state: CallState }>();
+  readonly #unstored = new RecentMap<string, { words: string; state: CallState }>(maxRemembered);
   /** Of calls that run, by owner and id of what asked: consents of the same call may come side by side, and each sees what the one before it has done. */
   readonly #running = new TurnsOfEach();
 
@@ -41,8 +42,6 @@ export class AskedCalls {
       return;
     }
     this.#unstored.set(keyOf(owner, request), { words: wordsOf(request), state });
-    const [oldest] = this.#unstored.keys();
-    if (this.#unstored.size > maxRemembered && oldest !== undefined) this.#unstored.delete(oldest);
   }
 
   /** The calls that the input approves. @throws FermataError of status 4xx: the tool is not part of this request, or the call runs already */

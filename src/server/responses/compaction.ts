@@ -11,9 +11,9 @@ import { type Answer, AnswerCollector, collectAnswer } from "../answer/collect-a
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
 import { decodeText, encodeText } from "./encoded.ts";
-import { type ResponsesRequest, wireResponseUsage } from "./request.ts";
+import type { ResponsesRequest } from "./request.ts";
 import { fitHistory } from "./truncation.ts";
-import type { CompactionItem, Item } from "./types.ts";
+import { type CompactionItem, type Item, wireResponseUsage } from "./types.ts";
 
 /** Of a request that sets no limit: longer would save too little. */
 const maxSummaryTokens = 1024;

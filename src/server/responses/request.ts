@@ -7,21 +7,13 @@ import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { FermataError } from "../../errors.ts";
-import { type PartsResult, finish } from "../../parts.ts";
+import type { PartsResult } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
 import { compactionTrigger } from "./items.ts";
-import type { ChatUsage } from "../../chat/types.ts";
 import type { ServerConfig } from "../services.ts";
-import type { ResponseObject, WireResponseUsage } from "./types.ts";
+import type { ResponseObject } from "./types.ts";
 
 export type ResponsesRequest = PartsResult<typeof parseResponsesRequestInParts>;
-
-/** @throws as `parseResponsesRequestInParts` */
-export function parseResponsesRequest(
-  ...given: Parameters<typeof parseResponsesRequestInParts>
-): ResponsesRequest {
-  return finish(parseResponsesRequestInParts(...given));
-}
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
@@ -145,21 +137,6 @@ export function newResponse(request: ResponsesRequest, identity: ResponseIdentit
     usage: null,
     user: request.user,
     metadata: request.metadata,
-  };
-}
-
-/** Over all rounds, tool results included; see `wireUsage` of chat completions. */
-export function wireResponseUsage(usage: ChatUsage): WireResponseUsage {
-  const input = usage.promptTokens + usage.resumedTokens;
-  return {
-    input_tokens: input,
-    input_tokens_details: {
-      cached_tokens: usage.cachedTokens,
-      cache_write_tokens: Math.max(0, input - usage.cachedTokens),
-    },
-    output_tokens: usage.generatedTokens,
-    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
-    total_tokens: input + usage.generatedTokens,
   };
 }
 

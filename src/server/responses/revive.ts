@@ -5,6 +5,7 @@ import type { Sink } from "../../tools/event-stream.ts";
 import { interruptedCall } from "../../tools/oversight.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { clientServer, type RunContext } from "../answer/answer.ts";
+import { finishInTurns } from "../../parts.ts";
 import { withModel } from "../answer/model-use.ts";
 import { modelFingerprint } from "../answer/completion-parts.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
@@ -24,7 +25,7 @@ import { generateResponse } from "./generate.ts";
 import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
-import { parseResponsesRequest, type ResponsesRequest, waitsForOutputs } from "./request.ts";
+import { parseResponsesRequestInParts, type ResponsesRequest, waitsForOutputs } from "./request.ts";
 import { itemsBefore, Retelling, roundBegin, withoutProgress, withToldTexts } from "./retelling.ts";
 import { ResponseRun } from "./run.ts";
 import type { KeptRound } from "./run-parts.ts";
@@ -134,7 +135,7 @@ async function revived(
   if (isWritten) await store.responses.countHold(id);
 
   const target = resolveTarget(wantedModel(wire), context);
-  const asWritten = parseResponsesRequest(wire, target, () => {});
+  const asWritten = await finishInTurns(parseResponsesRequestInParts(wire, target, () => {}));
   const request = isFirst ? asWritten : goingOn(asWritten);
   if (mcpToolsOf(request).length > 0) await context.services.tools?.missing?.();
   const isHeld = waitsForOutputs(request, context.config);

@@ -1,163 +1,212 @@
-/** Items, response objects and events of the Responses API, and what a call is to its client. Type-only. */
+/** Items, response objects and events of the Responses API, and what a call is to its client. */
 
+import type { ChatUsage } from "../../chat/types.ts";
 import type { JsonObject } from "../body/field.ts";
-import type { WireContentToken } from "../answer/logprobs.ts";
+import {
+  answer,
+  boolean,
+  choice,
+  contentToken,
+  list,
+  metadata,
+  nullable,
+  object,
+  oneOf,
+  real,
+  type Shape,
+  string,
+  type ValueOf,
+  whole,
+} from "../body/shapes.ts";
 
-export type ItemStatus = "in_progress" | "completed" | "incomplete";
+const itemStatus = choice("in_progress", "completed", "incomplete");
 
-export interface OutputText {
-  type: "output_text";
-  text: string;
-  annotations: never[];
-  logprobs: WireContentToken[];
-}
+const messageItem = answer({
+  id: string,
+  type: choice("message"),
+  status: itemStatus,
+  role: choice("assistant"),
+  content: list(
+    answer({
+      type: choice("output_text"),
+      text: string,
+      annotations: list(object),
+      logprobs: list(contentToken),
+    }),
+  ),
+});
 
-export interface MessageItem {
-  id: string;
-  type: "message";
-  status: ItemStatus;
-  role: "assistant";
-  content: OutputText[];
-}
+const reasoningItem = answer(
+  {
+    id: string,
+    type: choice("reasoning"),
+    status: itemStatus,
+    summary: list(object),
+    content: list(answer({ type: choice("reasoning_text"), text: string })),
+  },
+  // The same text, where the request's `include` names it.
+  { encrypted_content: string },
+);
 
-export interface ReasoningItem {
-  id: string;
-  type: "reasoning";
-  summary: never[];
-  content: { type: "reasoning_text"; text: string }[];
-  /** The same text, where the request's `include` names it. */
-  encrypted_content?: string;
-  status: ItemStatus;
-}
+/** Of a tool that the request gave inside of a namespace. */
+const inNamespace = { namespace: string };
 
-export interface FunctionCallItem {
-  id: string;
-  type: "function_call";
-  status: ItemStatus;
-  call_id: string;
-  name: string;
-  arguments: string;
-  /** Of a tool that the request gave inside of a namespace. */
-  namespace?: string;
-}
+const functionCallItem = answer(
+  {
+    id: string,
+    type: choice("function_call"),
+    status: itemStatus,
+    call_id: string,
+    name: string,
+    arguments: string,
+  },
+  inNamespace,
+);
 
-export interface CustomToolCallItem {
-  id: string;
-  type: "custom_tool_call";
-  status: ItemStatus;
-  call_id: string;
-  name: string;
-  /** Text of any form. */
-  input: string;
-  namespace?: string;
-}
+const customToolCallItem = answer(
+  {
+    id: string,
+    type: choice("custom_tool_call"),
+    status: itemStatus,
+    call_id: string,
+    name: string,
+    // Text of any form.
+    input: string,
+  },
+  inNamespace,
+);
 
-export interface McpCallItem {
-  id: string;
-  type: "mcp_call";
-  status: "in_progress" | "completed" | "incomplete" | "calling" | "failed";
-  approval_request_id: string | null;
-  server_label: string;
-  name: string;
-  arguments: string;
-  output: string | null;
-  error: string | null;
-}
+const mcpCallItem = answer({
+  id: string,
+  type: choice("mcp_call"),
+  status: choice("in_progress", "completed", "incomplete", "calling", "failed"),
+  approval_request_id: nullable(string),
+  server_label: string,
+  name: string,
+  arguments: string,
+  output: nullable(string),
+  error: nullable(string),
+});
 
-export interface McpListToolsItem {
-  id: string;
-  type: "mcp_list_tools";
-  server_label: string;
-  tools: {
-    name: string;
-    description: string | null;
-    input_schema: JsonObject;
-    annotations: null;
-  }[];
-  error: string | null;
-}
+const mcpListToolsItem = answer({
+  id: string,
+  type: choice("mcp_list_tools"),
+  server_label: string,
+  tools: list(
+    answer({
+      name: string,
+      description: nullable(string),
+      input_schema: object,
+      annotations: nullable(object),
+    }),
+  ),
+  error: nullable(string),
+});
 
-export interface McpApprovalRequestItem {
-  id: string;
-  type: "mcp_approval_request";
-  server_label: string;
-  name: string;
-  arguments: string;
-}
+const mcpApprovalRequestItem = answer({
+  id: string,
+  type: choice("mcp_approval_request"),
+  server_label: string,
+  name: string,
+  arguments: string,
+});
 
-export interface CompactionItem {
-  id: string;
-  type: "compaction";
-  encrypted_content: string;
-}
+const compactionItem = answer({
+  id: string,
+  type: choice("compaction"),
+  encrypted_content: string,
+});
 
-export type OutputItem =
-  | MessageItem
-  | ReasoningItem
-  | FunctionCallItem
-  | CustomToolCallItem
-  | McpCallItem
-  | McpListToolsItem
-  | McpApprovalRequestItem
-  | CompactionItem;
+const outputItem = oneOf(
+  messageItem,
+  reasoningItem,
+  functionCallItem,
+  customToolCallItem,
+  mcpCallItem,
+  mcpListToolsItem,
+  mcpApprovalRequestItem,
+  compactionItem,
+);
 
-/** An item as a client sent it, checked and with an id; what is not read is kept. */
-export type Item = { id: string; type: string } & JsonObject;
+export const responseUsage = answer({
+  input_tokens: whole,
+  input_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
+  output_tokens: whole,
+  output_tokens_details: answer({ reasoning_tokens: whole }),
+  total_tokens: whole,
+});
 
-export type ResponseStatus =
-  | "queued"
-  | "in_progress"
-  | "completed"
-  | "incomplete"
-  | "failed"
-  | "cancelled";
-
-export interface WireResponseUsage {
-  input_tokens: number;
-  input_tokens_details: { cached_tokens: number; cache_write_tokens: number };
-  output_tokens: number;
-  output_tokens_details: { reasoning_tokens: number };
-  total_tokens: number;
+/** Over all rounds, tool results included; see `wireUsage` of chat completions. */
+export function wireResponseUsage(usage: ChatUsage): ValueOf<typeof responseUsage> {
+  const input = usage.promptTokens + usage.resumedTokens;
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: usage.cachedTokens,
+      cache_write_tokens: Math.max(0, input - usage.cachedTokens),
+    },
+    output_tokens: usage.generatedTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+    total_tokens: input + usage.generatedTokens,
+  };
 }
 
 /** All keys are always there: clients' schemas demand them, null or not. */
-export interface ResponseObject {
-  id: string;
-  object: "response";
-  created_at: number;
-  completed_at: number | null;
-  status: ResponseStatus;
-  background: boolean;
-  error: { code: string; message: string } | null;
-  incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
-  /** Not of OpenAI's format, and only if there are any: what the answer lacks, and why. */
-  warnings?: string[];
-  instructions: string | null;
-  max_output_tokens: number | null;
-  max_tool_calls: number | null;
-  model: string;
-  output: OutputItem[];
-  parallel_tool_calls: boolean;
-  previous_response_id: string | null;
-  conversation: { id: string } | null;
-  prompt_cache_key: string | null;
-  reasoning: { effort: string | null; summary: string | null };
-  safety_identifier: string | null;
-  service_tier: "default";
-  store: boolean;
-  temperature: number;
-  text: { format: JsonObject; verbosity?: string };
-  tool_choice: unknown;
-  tools: JsonObject[];
-  top_logprobs: number;
-  top_p: number;
-  presence_penalty: number;
-  frequency_penalty: number;
-  truncation: "auto" | "disabled";
-  usage: WireResponseUsage | null;
-  user: string | null;
-  metadata: Record<string, string>;
-}
+export const response = answer(
+  {
+    id: string,
+    object: choice("response"),
+    created_at: whole,
+    completed_at: nullable(whole),
+    status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
+    background: boolean,
+    error: nullable(answer({ code: string, message: string })),
+    incomplete_details: nullable(answer({ reason: choice("max_output_tokens", "content_filter") })),
+    instructions: nullable(string),
+    max_output_tokens: nullable(whole),
+    max_tool_calls: nullable(whole),
+    model: string,
+    output: list(outputItem),
+    parallel_tool_calls: boolean,
+    previous_response_id: nullable(string),
+    conversation: nullable(answer({ id: string })),
+    prompt_cache_key: nullable(string),
+    reasoning: answer({ effort: nullable(string), summary: nullable(string) }),
+    safety_identifier: nullable(string),
+    service_tier: choice("default"),
+    store: boolean,
+    temperature: real,
+    text: answer({ format: object }, { verbosity: string }),
+    // As it came.
+    tool_choice: oneOf(string, object) as Shape<unknown>,
+    tools: list(object),
+    top_logprobs: whole,
+    top_p: real,
+    presence_penalty: real,
+    frequency_penalty: real,
+    truncation: choice("auto", "disabled"),
+    usage: nullable(responseUsage),
+    user: nullable(string),
+    metadata,
+  },
+  // Not of OpenAI's format, and only if there are any: what the answer lacks, and why.
+  { warnings: list(string) },
+);
+
+export type ItemStatus = ValueOf<typeof itemStatus>;
+export type MessageItem = ValueOf<typeof messageItem>;
+export type ReasoningItem = ValueOf<typeof reasoningItem>;
+export type FunctionCallItem = ValueOf<typeof functionCallItem>;
+export type CustomToolCallItem = ValueOf<typeof customToolCallItem>;
+export type McpCallItem = ValueOf<typeof mcpCallItem>;
+export type McpListToolsItem = ValueOf<typeof mcpListToolsItem>;
+export type CompactionItem = ValueOf<typeof compactionItem>;
+export type OutputItem = ValueOf<typeof outputItem>;
+export type ResponseObject = ValueOf<typeof response>;
+export type ResponseStatus = ResponseObject["status"];
+
+/** An item as a client sent it, checked and with an id; what is not read is kept. */
+export type Item = { id: string; type: string } & JsonObject;
 
 /** One server-sent event; `sequence_number` counts from 0 in each stream. */
 export interface WireEvent {

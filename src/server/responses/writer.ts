@@ -11,16 +11,16 @@ import { wholeItem } from "./events/item.ts";
 import { McpCallEvents, type McpCallResult, mcpListToolsEvents } from "./events/mcp.ts";
 import { TextEvents, type TextKind } from "./events/text.ts";
 import { newId, RoundIds } from "../answer/ids.ts";
-import type {
-  CallPresentation,
-  McpListToolsItem,
-  OutputItem,
-  ResponseObject,
-  ResponseStatus,
-  UnnumberedEvent,
-  WireEvent,
+import {
+  type CallPresentation,
+  type McpListToolsItem,
+  type OutputItem,
+  type ResponseObject,
+  type ResponseStatus,
+  type UnnumberedEvent,
+  type WireEvent,
+  wireResponseUsage,
 } from "./types.ts";
-import { wireResponseUsage } from "./request.ts";
 
 export interface WriterOptions {
   response: ResponseObject;

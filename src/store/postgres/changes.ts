@@ -1,7 +1,6 @@
 /** What changes, told to the other processes. A hint: who misses it finds it in the store. */
 
-import { sql } from "../sql.ts";
-import type { Statements } from "./database.ts";
+import { sql, type Statements } from "../sql.ts";
 import { channels } from "./session.ts";
 
 /** Events of one moment are told together: a NOTIFY waits for all others of its server. */

@@ -3,16 +3,17 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import { type CommonStatements, type Query, sql, type Value } from "../sql.ts";
+import {
+  Given,
+  type Outcome,
+  type Query,
+  sql,
+  Statements,
+  StoreDatabase,
+  textOf,
+  type Work,
+} from "../sql.ts";
 import { isConflict, isConnectionLost, storeUnavailable } from "./failures.ts";
-
-/** Within a transaction or without. */
-export interface Statements extends CommonStatements {
-  run(query: Query): Promise<number>;
-  get<Row>(query: Query): Promise<Row | undefined>;
-  all<Row>(query: Query): Promise<Row[]>;
-  column<Item>(query: Query): Promise<Item[]>;
-}
 
 /** How long the database may be away before a request is told so. */
 const patienceMs = 15_000;
@@ -21,11 +22,12 @@ const maxDelayMs = 1000;
 /** Transactions that get in each other's way are tried again so often. */
 const maxConflicts = 20;
 
-export class PostgresDatabase implements Statements {
+export class PostgresDatabase extends StoreDatabase {
   readonly #pool: pg.Pool;
   #retries = true;
 
   constructor(config: pg.PoolConfig) {
+    super();
     this.#pool = new pg.Pool({ ...config, max: 10, query_timeout: 2 * patienceMs });
     // An idle connection that breaks is replaced by the next statement.
     this.#pool.on("error", () => {});
@@ -40,39 +42,28 @@ export class PostgresDatabase implements Statements {
     await this.#pool.end();
   }
 
-  /** Outside of a transaction a statement must be one that may be done twice. */
-  async run(query: Query): Promise<number> {
-    return await this.#retried(() => this.#connected((on) => on.run(query)));
-  }
-
-  async get<Row>(query: Query): Promise<Row | undefined> {
-    return await this.#retried(() => this.#connected((on) => on.get<Row>(query)));
-  }
-
-  async all<Row>(query: Query): Promise<Row[]> {
-    return await this.#retried(() => this.#connected((on) => on.all<Row>(query)));
-  }
-
-  async column<Item>(query: Query): Promise<Item[]> {
-    return await this.#retried(() => this.#connected((on) => on.column<Item>(query)));
+  /** Each statement by itself: it must be one that may be done twice. */
+  override async do<Result>(work: Work<Result>): Promise<Result> {
+    return await perform(work, (query) =>
+      this.#retried(() => this.#connected((client) => outcomeOf(client, query))),
+    );
   }
 
   /**
-   * All of `work` is written once, or nothing. When it resolves, the database has it. A connection may be lost while it
-   * commits: the transaction's own row then tells whether it did, and what came of it.
-   * @param work may run several times; its result is plain data
+   * A connection may be lost while it commits: the transaction's own row then tells whether it did, and what came of it.
    * @throws what `work` throws, store_unavailable
    */
-  async inTransaction<Result>(work: (on: Statements) => Promise<Result>): Promise<Result> {
+  override async inTransaction<Result>(work: () => Work<Result>): Promise<Result> {
     const id = randomUUID();
     let mayBeDone = false;
     return await this.#retried(() =>
-      this.#connected(async (on) => {
+      this.#connected(async (client) => {
+        const on = new Connection(client);
         const done = mayBeDone ? await resultOf(on, id) : undefined;
         if (done !== undefined) return done.result as Result;
         await on.run(sql`BEGIN`);
         try {
-          const result = await work(on);
+          const result = await on.do(work());
           const text = JSON.stringify(result ?? null);
           await on.run(sql`INSERT INTO fermata.writes (id, result) VALUES (${id}, ${text})`);
           mayBeDone = true;
@@ -87,14 +78,14 @@ export class PostgresDatabase implements Statements {
     );
   }
 
-  async #connected<Result>(work: (on: Statements) => Promise<Result>): Promise<Result> {
+  async #connected<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     // Without a listener, a connection that breaks meanwhile ends the process.
     const ignore = (): void => {};
     client.on("error", ignore);
     let failure: unknown;
     try {
-      return await work(statementsOn(client));
+      return await work(client);
     } catch (error) {
       failure = error;
       throw error;
@@ -130,31 +121,46 @@ async function resultOf(on: Statements, id: string): Promise<{ result: unknown }
   return row && { result: JSON.parse(row.result) as unknown };
 }
 
-export function statementsOn(client: pg.ClientBase): Statements {
-  const query = async (wanted: Query): Promise<pg.QueryResult> =>
-    await client.query(textOf(wanted.text), wanted.values.map(storable));
-  return {
-    run: async (wanted) => (await query(wanted)).rowCount ?? 0,
-    get: async <Row>(wanted: Query) => (await query(wanted)).rows[0] as Row | undefined,
-    all: async <Row>(wanted: Query) => (await query(wanted)).rows as Row[],
-    column: async <Item>(wanted: Query) =>
-      (await query(wanted)).rows.map((row: object) => Object.values(row)[0] as Item),
-  };
+/** Statements on one connection. */
+export class Connection extends Statements {
+  readonly #client: pg.ClientBase;
+
+  constructor(client: pg.ClientBase) {
+    super();
+    this.#client = client;
+  }
+
+  override async do<Result>(work: Work<Result>): Promise<Result> {
+    return await perform(work, (query) => outcomeOf(this.#client, query));
+  }
 }
 
-const texts = new WeakMap<TemplateStringsArray, string>();
+async function perform<Result>(
+  work: Work<Result>,
+  outcome: (query: Query) => Promise<Outcome>,
+): Promise<Result> {
+  let step = work.next({ rows: [], changes: 0 });
+  while (step.done !== true) step = work.next(await outcome(step.value));
+  return step.value;
+}
 
-function textOf(parts: TemplateStringsArray): string {
-  const known = texts.get(parts);
-  if (known !== undefined) return known;
-  const text = parts.reduce((before, part, index) => `${before}$${index}${part}`);
-  texts.set(parts, text);
-  return text;
+async function outcomeOf(client: pg.ClientBase, query: Query): Promise<Outcome> {
+  const values: unknown[] = [];
+  const bind = (value: unknown): string => `$${values.push(storable(value))}`;
+  const text = textOf(query, (value) => {
+    if (!(value instanceof Given)) return bind(value);
+    const names = Object.keys(value.columns);
+    const lists = Object.values(value.columns).map(
+      (type, index) => `${bind(value.rows.map((row) => row[index]))}::${type}[]`,
+    );
+    return `unnest(${lists.join(", ")}) WITH ORDINALITY AS given (${names.join(", ")}, place)`;
+  });
+  const { rows, rowCount } = await client.query(text, values);
+  return { rows, changes: rowCount ?? 0 };
 }
 
 /** Postgres keeps no text with U+0000. JSON text has none, so this is about ids and titles. */
-function storable(value: Value): unknown {
+function storable(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("\0", "\uFFFD");
-  if (Array.isArray(value)) return value.map((item: Value) => storable(item));
-  return value;
+  return Array.isArray(value) ? value.map(storable) : value;
 }

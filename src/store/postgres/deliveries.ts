@@ -3,8 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { DeliveryListener } from "../types.ts";
 import type { Changes } from "./changes.ts";
-import { sql } from "../sql.ts";
-import type { Statements } from "./database.ts";
+import { sql, type Statements } from "../sql.ts";
 import { channels } from "./session.ts";
 
 /** Within this time another process has taken over from one that is gone. */

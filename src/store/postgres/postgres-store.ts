@@ -2,8 +2,11 @@
 
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import { Branches } from "../branches.ts";
 import { ClockWatch } from "../clock-watch.ts";
-import { Ends } from "../host.ts";
+import { Conversations } from "../conversations.ts";
+import { Ends, type StoreHost } from "../host.ts";
+import { failResponsesOf, leaveHolds, Responses } from "../responses.ts";
 import {
   defaultLimits,
   retentionEvery,
@@ -12,16 +15,16 @@ import {
 } from "../retention-limits.ts";
 import type { OpenStore } from "../types.ts";
 import { plainAddress } from "./address.ts";
-import { PostgresBranches } from "./branches.ts";
 import { Claims } from "./claims.ts";
-import { PostgresConversations } from "./conversations.ts";
-import { type Soon, sql } from "../sql.ts";
-import { PostgresDatabase, statementsOn } from "./database.ts";
-import { failResponsesOf, PostgresResponses } from "./responses.ts";
+import { all, run, sql } from "../sql.ts";
+import { Connection, PostgresDatabase } from "./database.ts";
 import { applyRetention } from "./retention.ts";
-import { migrate, openingFailure } from "./schema.ts";
+import { lockItems, migrate, openingFailure } from "./schema.ts";
 import { Session } from "./session.ts";
 import { PostgresShared } from "./shared.ts";
+
+/** Of one look for runs that were left; the other processes take the rest. */
+const maxTaken = 16;
 
 /**
  * @param address postgres://…; what is not in it comes from PGPASSWORD and the like
@@ -40,7 +43,7 @@ export async function openPostgresStore(
       await client.connect();
       await migrate(client, address);
       // What is acknowledged is on the server's disk, whatever its other databases are content with.
-      const [commits] = await statementsOn(client).column<string>(sql`SHOW synchronous_commit`);
+      const [commits] = await new Connection(client).column<string>(sql`SHOW synchronous_commit`);
       if (commits === "off") config.options = "-c synchronous_commit=on";
     } finally {
       await client.end();
@@ -70,15 +73,16 @@ function configOf(address: string): pg.ClientConfig {
 }
 
 class PostgresStore implements OpenStore {
-  readonly responses: PostgresResponses;
-  readonly conversations: PostgresConversations;
-  readonly branches: PostgresBranches;
+  readonly responses: Responses;
+  readonly conversations: Conversations;
+  readonly branches: Branches;
   readonly shared: PostgresShared;
   readonly #database: PostgresDatabase;
   readonly #session: Session;
   readonly #clock = new ClockWatch();
   readonly #limits: RetentionLimits;
   readonly #claims = new Claims();
+  readonly #host: StoreHost;
   #created = 0;
   #retention: Promise<void> | null = null;
   readonly #ends = new Ends();
@@ -93,17 +97,45 @@ class PostgresStore implements OpenStore {
       onBeat: () => this.#ends.writeAll().then(() => this.shared.lookForWork()),
       onTakenForDead: () => this.shared.dropLost(),
     });
-    const host = {
-      claims: this.#claims,
-      processId: this.#session.id,
+    this.#host = this.#hostOf(this.#session.id);
+    this.responses = new Responses(this.#database, this.#host);
+    this.conversations = new Conversations(this.#database, this.#host);
+    this.branches = new Branches(this.#database, this.#host);
+  }
+
+  #hostOf(processId: string): StoreHost {
+    const claims = this.#claims;
+    return {
+      processId,
+      lasts: true,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
-      writeEnd: (id: string, work: () => Soon<void>) => this.#ends.write(id, work),
-      changed: (id: string) => this.shared.changed(id),
+      writeEnd: (id, work) => this.#ends.write(id, work),
+      changed: (id) => this.shared.changed(id),
+      begins: ({ id, claim }) => claims.set(id, claim),
+      ends: (id, mayFollow = false) => (mayFollow ? claims.endSoon(id) : claims.end(id)),
+      isOwn: (id) => sql`claim = ${claims.of(id)}`,
+      isNoOthers: (id) => (claims.of(id) === 0 ? sql`true` : sql`claim = ${claims.of(id)}`),
+      disowns: sql`, claim = claim + 1`,
+      shared: sql`FOR SHARE`,
+      locked: sql`FOR UPDATE`,
+      row: sql`row`,
+      lockItems,
+      // A run that this process still has open, since it was taken for dead, ends first.
+      takeRuns: () =>
+        all(sql`UPDATE fermata.branched_runs SET process = ${processId}, claim = claim + 1
+          WHERE id IN (SELECT id FROM fermata.branched_runs WHERE process IS NOT NULL
+            AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process)
+            AND NOT id = ANY(${claims.ids})
+            FOR NO KEY UPDATE SKIP LOCKED LIMIT ${maxTaken})
+          RETURNING id, claim`),
+      // Another process that looks at the same time takes others.
+      leftHolds: () =>
+        all(sql`SELECT owner, id, request, round, next, deadline, resumes, body, claim
+          FROM fermata.response_holds JOIN fermata.responses ON id = response_id
+          WHERE run IS NULL AND NOT id = ANY(${claims.ids})
+          ORDER BY row FOR NO KEY UPDATE OF responses SKIP LOCKED`),
     };
-    this.responses = new PostgresResponses(this.#database, host);
-    this.conversations = new PostgresConversations(this.#database);
-    this.branches = new PostgresBranches(this.#database, host);
   }
 
   /** Before anything else. */
@@ -134,7 +166,7 @@ class PostgresStore implements OpenStore {
     await this.#ends.writeAll();
     try {
       await this.#retention;
-      await this.responses.leaveHolds();
+      await this.#database.do(leaveHolds(this.#session.id));
     } catch {
       // The others take what waits once they see that this process is gone.
     }
@@ -150,10 +182,11 @@ class PostgresStore implements OpenStore {
   /** False: no process has left anything. */
   async #failInterrupted(): Promise<boolean> {
     if (!(await this.#session.seesWork(this.#database))) return false;
-    await this.#database.inTransaction(async (on) => {
-      for (const id of await this.#session.dead(on)) {
-        await failResponsesOf(on, id);
-        await on.run(sql`DELETE FROM fermata.processes WHERE id = ${id}`);
+    const [session, host] = [this.#session, this.#host];
+    await this.#database.inTransaction(function* () {
+      for (const id of yield* session.dead()) {
+        yield* failResponsesOf(id, host);
+        yield* run(sql`DELETE FROM fermata.processes WHERE id = ${id}`);
       }
     });
     return true;

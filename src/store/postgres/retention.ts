@@ -1,10 +1,10 @@
 /** Keeps the database within its limits, in steps that are short. The owner that keeps the most loses its oldest entries first; entries that are being written stay. */
 
 import { eventsSeconds, nowSeconds, type RetentionLimits } from "../retention-limits.ts";
-import { sql } from "../sql.ts";
-import type { PostgresDatabase, Statements } from "./database.ts";
-import { deleteOrphans, lockItems } from "./items.ts";
-import { lockClass, retentionLock } from "./schema.ts";
+import { deleteOrphans } from "../items.ts";
+import { all, column, run, sql, type Work } from "../sql.ts";
+import type { PostgresDatabase } from "./database.ts";
+import { lockClass, lockItems, retentionLock } from "./schema.ts";
 
 /** Entries deleted in one step. */
 const step = 10;
@@ -29,10 +29,10 @@ export async function applyRetention(
 ): Promise<void> {
   if (isClockBelieved) {
     const oldest = nowSeconds() - maxAgeSeconds;
-    await repeat(() => deleteStep(database, (on) => old(on, oldest)));
+    await repeat(() => deleteStep(database, () => old(oldest)));
     await deleteEvents(database);
   }
-  await repeat(() => deleteStep(database, (on) => beyond(on, maxCount)));
+  await repeat(() => deleteStep(database, () => beyond(maxCount)));
   while ((await bytesOf(database)) > maxBytes)
     if (!(await deleteStep(database, oldestOfLargest))) break;
 }
@@ -43,44 +43,41 @@ async function repeat(work: () => Promise<boolean>): Promise<void> {
 }
 
 /** @returns false: there was nothing to delete, or another process does it */
-async function deleteStep(
-  database: PostgresDatabase,
-  find: (on: Statements) => Promise<Entry[]>,
-): Promise<boolean> {
-  return await database.inTransaction(async (on) => {
-    const [isMine] = await on.column<boolean>(
+async function deleteStep(database: PostgresDatabase, find: () => Work<Entry[]>): Promise<boolean> {
+  return await database.inTransaction(function* () {
+    const [isMine] = yield* column<boolean>(
       sql`SELECT pg_try_advisory_xact_lock(${lockClass}, ${retentionLock})`,
     );
     if (isMine !== true) return false;
-    const entries = await find(on);
+    const entries = yield* find();
     // In the order of the owners, as whoever else locks items of several.
     for (const entry of entries.toSorted((a, b) => (a.owner < b.owner ? -1 : 1)))
-      await deleteEntry(on, entry);
+      yield* deleteEntry(entry);
     return entries.length > 0;
   });
 }
 
-async function deleteEntry(on: Statements, { kind, id, owner }: Entry): Promise<void> {
+function* deleteEntry({ kind, id, owner }: Entry): Work<void> {
   if (kind === "branched_conversations") {
-    await on.run(sql`DELETE FROM fermata.branched_conversations WHERE id = ${id}`);
+    yield* run(sql`DELETE FROM fermata.branched_conversations WHERE id = ${id}`);
     return;
   }
-  await lockItems(on, owner);
+  yield* lockItems(owner);
   const keys =
     kind === "responses"
       ? sql`SELECT DISTINCT item FROM fermata.response_items WHERE response_id = ${id}`
       : sql`SELECT DISTINCT item FROM fermata.conversation_items WHERE conversation_id = ${id}`;
-  const items = await on.column<number>(keys);
-  await on.run(
+  const items = yield* column<number>(keys);
+  yield* run(
     kind === "responses"
       ? sql`DELETE FROM fermata.responses WHERE id = ${id}`
       : sql`DELETE FROM fermata.conversations WHERE id = ${id}`,
   );
-  await deleteOrphans(on, items);
+  yield* deleteOrphans(items);
 }
 
-async function old(on: Statements, oldest: number): Promise<Entry[]> {
-  return await on.all<Entry>(sql`
+function* old(oldest: number): Work<Entry[]> {
+  return yield* all<Entry>(sql`
     (SELECT 'responses' AS kind, id, owner FROM fermata.responses
      WHERE run IS NULL AND created_at < ${oldest}
        AND id NOT IN (SELECT response_id FROM fermata.response_holds) LIMIT ${step})
@@ -93,8 +90,8 @@ async function old(on: Statements, oldest: number): Promise<Entry[]> {
 }
 
 /** Counts each owner's responses separately. */
-async function beyond(on: Statements, maxCount: number): Promise<Entry[]> {
-  return await on.all<Entry>(sql`SELECT 'responses' AS kind, id, owner FROM
+function* beyond(maxCount: number): Work<Entry[]> {
+  return yield* all<Entry>(sql`SELECT 'responses' AS kind, id, owner FROM
       (SELECT id, owner, run,
          row_number() OVER (PARTITION BY owner ORDER BY created_at DESC, row DESC) AS place
        FROM fermata.responses) AS placed
@@ -102,8 +99,8 @@ async function beyond(on: Statements, maxCount: number): Promise<Entry[]> {
 }
 
 /** The oldest entries of the owner that keeps the most. */
-async function oldestOfLargest(on: Statements): Promise<Entry[]> {
-  return await on.all<Entry>(sql`
+function* oldestOfLargest(): Work<Entry[]> {
+  return yield* all<Entry>(sql`
     WITH entries AS (
       SELECT 'responses' AS kind, id, owner, created_at AS used, row
       FROM fermata.responses WHERE run IS NULL

@@ -3,8 +3,8 @@
 import { FermataError } from "../../errors.ts";
 import type pg from "pg";
 import { plainAddress } from "./address.ts";
-import { sql } from "../sql.ts";
-import { statementsOn } from "./database.ts";
+import { run, sql, type Work } from "../sql.ts";
+import { Connection } from "./database.ts";
 import { isConnectionLost, storeUnavailable } from "./failures.ts";
 
 /** Of advisory locks: what Fermata locks in a database that others may use too. */
@@ -12,6 +12,11 @@ export const lockClass = 0x6665726d;
 /** Processes have the locks of their numbers, which begin at 1. */
 const migrationLock = 0;
 export const retentionLock = -1;
+
+/** Until the transaction ends. */
+export function* lockItems(owner: string): Work<void> {
+  yield* run(sql`SELECT pg_advisory_xact_lock(hashtextextended(${`items of ${owner}`}, 0))`);
+}
 
 const migrations: readonly string[] = [
   `
@@ -198,7 +203,7 @@ const migrations: readonly string[] = [
 
 /** @throws FermataError store_invalid: a later Fermata wrote it, or it may not be used | store_unavailable */
 export async function migrate(client: pg.ClientBase, address: string): Promise<void> {
-  const on = statementsOn(client);
+  const on = new Connection(client);
   try {
     await on.run(sql`BEGIN`);
     // One after the other, where several processes start.

@@ -6,8 +6,8 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { beganAt, isRunning, place } from "../process-place.ts";
-import { sql } from "../sql.ts";
-import { type Statements, statementsOn } from "./database.ts";
+import { all, column, sql, type Statements, type Work } from "../sql.ts";
+import { Connection } from "./database.ts";
 import { lockClass } from "./schema.ts";
 
 const beatMs = 1000;
@@ -71,7 +71,7 @@ export class Session {
 
   /** Some process may be gone, or has left work that nobody has taken. */
   async seesWork(on: Statements): Promise<boolean> {
-    if ((await this.#suspects(on)).length > 0) return true;
+    if ((await on.do(this.#suspects())).length > 0) return true;
     const [sees] = await on.column<boolean>(sql`SELECT
       EXISTS (SELECT FROM fermata.branched_runs WHERE process IS NOT NULL
         AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process))
@@ -83,16 +83,16 @@ export class Session {
   /**
    * Processes that are gone. Their locks are this transaction's until it ends, so that none of them comes back meanwhile.
    */
-  async dead(on: Statements): Promise<string[]> {
-    return await on.column<string>(sql`WITH suspects AS MATERIALIZED (
-        SELECT id, number FROM fermata.processes WHERE id = ANY(${await this.#suspects(on)})
+  *dead(): Work<string[]> {
+    return yield* column<string>(sql`WITH suspects AS MATERIALIZED (
+        SELECT id, number FROM fermata.processes WHERE id = ANY(${yield* this.#suspects()})
         FOR UPDATE SKIP LOCKED)
       SELECT id FROM suspects WHERE pg_try_advisory_xact_lock(${lockClass}, number)`);
   }
 
   /** They have ended on this machine, or shown no sign of life on another one. */
-  async #suspects(on: Statements): Promise<string[]> {
-    const rows = await on.all<ProcessRow>(sql`SELECT id, place, pid, began,
+  *#suspects(): Work<string[]> {
+    const rows = yield* all<ProcessRow>(sql`SELECT id, place, pid, began,
         seen_at < now() - make_interval(secs => ${silenceSeconds}) AS "isSilent"
       FROM fermata.processes WHERE id <> ${this.id}`);
     const isPatient = performance.now() < this.#patientUntil;
@@ -110,7 +110,7 @@ export class Session {
     );
     try {
       await client.connect();
-      const on = statementsOn(client);
+      const on = new Connection(client);
       // A machine that vanishes is noticed in seconds. A socket of the same machine has no such settings.
       for (const [name, value] of keepAlive)
         await on.run(sql`SELECT set_config(${name}, ${value}, false)`);
@@ -160,7 +160,7 @@ export class Session {
     if (client === null || this.#isBeating) return;
     this.#isBeating = true;
     try {
-      const on = statementsOn(client);
+      const on = new Connection(client);
       const known = await on.run(sql`UPDATE fermata.processes SET seen_at = now()
         WHERE id = ${this.id}`);
       if (known === 0) {

@@ -1,6 +1,6 @@
 /** What this process and the others that have the database open know of each other's responses and runs. */
 
-import { callOfRun } from "../common-branches.ts";
+import { callOfRun } from "../branches.ts";
 import type { DeliveryListener, QuestionState, SharedStore } from "../types.ts";
 import { Changes } from "./changes.ts";
 import type { Claims } from "./claims.ts";

@@ -1,17 +1,18 @@
 /** Statements and transactions on the SQLite file that keeps responses and conversations. */
 
 import type Database from "libsql";
-import type { CommonStatements, Query } from "../sql.ts";
+import { Given, type Outcome, type Query, StoreDatabase, textOf, type Work } from "../sql.ts";
 
-type Value = string | number | Buffer | null;
+type Bound = string | number | Buffer | null;
 
-/** Its methods take a query, or text with a `?` for each value. They are done when they return. */
-export class StoreDatabase implements CommonStatements {
+/** What it does is done when it returns. */
+export class SqliteDatabase extends StoreDatabase {
   readonly #database: Database.Database;
   /** A statement is compiled once. */
-  readonly #statements = new Map<TemplateStringsArray | string, Database.Statement>();
+  readonly #statements = new Map<string, Database.Statement>();
 
   constructor(database: Database.Database) {
+    super();
     this.#database = database;
   }
 
@@ -19,27 +20,18 @@ export class StoreDatabase implements CommonStatements {
     this.#database.close();
   }
 
-  run(query: Query<Value> | string, ...values: Value[]): number {
-    return this.#statement(query).run(...valuesOf(query, values)).changes;
+  override do<Result>(work: Work<Result>): Result {
+    let step = work.next({ rows: [], changes: 0 });
+    while (step.done !== true) step = work.next(this.#outcomeOf(step.value));
+    return step.value;
   }
 
-  get<Row>(query: Query<Value> | string, ...values: Value[]): Row | undefined {
-    return this.#statement(query).get(...valuesOf(query, values)) as Row | undefined;
+  override inTransaction<Result>(work: () => Work<Result>): Result {
+    return this.atOnce(() => this.do(work()));
   }
 
-  all<Row>(query: Query<Value> | string, ...values: Value[]): Row[] {
-    return this.#statement(query).all(...valuesOf(query, values)) as Row[];
-  }
-
-  column<Item>(query: Query<Value> | string, ...values: Value[]): Item[] {
-    return this.all<object>(query, ...values).map((row) => Object.values(row)[0] as Item);
-  }
-
-  /**
-   * All of `work` is written, or nothing. When it returns, the end of the process cannot undo it.
-   * @throws what `work` throws
-   */
-  inTransaction<Result>(work: () => Result): Result {
+  /** As `inTransaction`, of any work that ends when it returns. */
+  atOnce<Result>(work: () => Result): Result {
     this.#database.exec("BEGIN IMMEDIATE");
     try {
       const result = work();
@@ -56,18 +48,42 @@ export class StoreDatabase implements CommonStatements {
     }
   }
 
-  #statement(query: Query<Value> | string): Database.Statement {
-    const text = typeof query === "string" ? query : query.text;
+  /** Once for each of the rows that come with it: SQLite takes no lists. */
+  #outcomeOf(query: Query): Outcome {
+    const bound: Bound[] = [];
+    const rowsAt: { rows: Given["rows"]; at: number }[] = [];
+    const text = textOf(query, (value) => {
+      if (!(value instanceof Given)) {
+        bound.push(value as Bound);
+        return "?";
+      }
+      rowsAt.push({ rows: value.rows, at: bound.length });
+      const columns = Object.keys(value.columns).map((name) => `? AS ${name}`);
+      return `(SELECT ${columns.join(", ")}, 0 AS place) AS given`;
+    });
+    const statement = this.#statement(text);
+    const [{ rows, at } = { rows: [[]], at: 0 }] = rowsAt;
+    const outcomes = rows.map((row) =>
+      outcomeOf(statement, [...bound.slice(0, at), ...row, ...bound.slice(at)]),
+    );
+    return {
+      rows: outcomes.flatMap((outcome) => outcome.rows),
+      changes: outcomes.reduce((sum, { changes }) => sum + changes, 0),
+    };
+  }
+
+  #statement(text: string): Database.Statement {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
     // A file has no schemas.
-    const own = typeof text === "string" ? text : text.join("?").replaceAll("fermata.", "");
-    const statement = this.#database.prepare(own);
+    const statement = this.#database.prepare(text.replaceAll("fermata.", ""));
     this.#statements.set(text, statement);
     return statement;
   }
 }
 
-function valuesOf(query: Query<Value> | string, values: readonly Value[]): readonly Value[] {
-  return typeof query === "string" ? values : query.values;
+function outcomeOf(statement: Database.Statement, values: readonly Bound[]): Outcome {
+  if (!statement.reader) return { rows: [], changes: statement.run(...values).changes };
+  const rows = statement.all(...values);
+  return { rows, changes: rows.length };
 }

@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "libsql";
 import { FermataError } from "../../errors.ts";
-import { StoreDatabase } from "./database.ts";
+import { SqliteDatabase } from "./database.ts";
 
 /**
  * Only the user may read a new file.
@@ -218,7 +218,7 @@ function migrate(database: Database.Database): void {
     const message = `The store has version ${version}, and this Fermata knows ${migrations.length}. Use a later Fermata or another --store.`;
     throw new FermataError("store_invalid", message);
   }
-  new StoreDatabase(database).inTransaction(() => {
+  new SqliteDatabase(database).atOnce(() => {
     // Another process may have been faster.
     for (let next = versionOf(database); next < migrations.length; next++) {
       database.exec(migrations[next]!);

@@ -1,7 +1,7 @@
 /** The processes that have a store's file open. A process that dies leaves its row behind. */
 
-import { sql } from "../sql.ts";
-import type { StoreDatabase } from "./database.ts";
+import { all, run, sql } from "../sql.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
 import { beganAt, isRunning, place } from "../process-place.ts";
 import { nowSeconds } from "../retention-limits.ts";
@@ -25,11 +25,11 @@ interface RunRow {
 
 export class Runs {
   readonly id = randomUUID();
-  readonly #database: StoreDatabase;
+  readonly #database: SqliteDatabase;
   readonly #timer: NodeJS.Timeout;
 
   /** @param onBeat called after each sign of life */
-  constructor(database: StoreDatabase, onBeat: () => void) {
+  constructor(database: SqliteDatabase, onBeat: () => void) {
     this.#database = database;
     ownRuns.add(this.id);
     this.#beat();
@@ -48,13 +48,13 @@ export class Runs {
   }
 
   /** The pid of another live process of this machine that has the file open. */
-  static livingProcess(database: StoreDatabase): number | null {
+  static livingProcess(database: SqliteDatabase): number | null {
     const isAlive = (row: RunRow): boolean => row.place === place && stateOf(row) === "alive";
     return otherRuns(database).find(isAlive)?.pid ?? null;
   }
 
   forget(id: string): void {
-    this.#database.run(sql`DELETE FROM runs WHERE id = ${id}`);
+    this.#database.do(run(sql`DELETE FROM runs WHERE id = ${id}`));
   }
 
   close(): void {
@@ -65,9 +65,11 @@ export class Runs {
 
   #beat(): void {
     // A process that took this one for dead has deleted the row.
-    this.#database.run(sql`INSERT INTO runs (id, pid, seen_at, place, began)
+    this.#database.do(
+      run(sql`INSERT INTO runs (id, pid, seen_at, place, began)
       VALUES (${this.id}, ${process.pid}, ${nowSeconds()}, ${place}, ${beganAt(process.pid)})
-       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`);
+       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`),
+    );
   }
 
   /** A heartbeat fails when the disk is full or another process writes. The next one makes up for it. */
@@ -80,8 +82,8 @@ export class Runs {
   }
 }
 
-function otherRuns(database: StoreDatabase): RunRow[] {
-  const rows = database.all<RunRow>(sql`SELECT id, pid, seen_at, place, began FROM runs`);
+function otherRuns(database: SqliteDatabase): RunRow[] {
+  const rows = database.do(all<RunRow>(sql`SELECT id, pid, seen_at, place, began FROM runs`));
   return rows.filter(({ id }) => !ownRuns.has(id));
 }
 

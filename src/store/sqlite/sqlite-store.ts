@@ -2,35 +2,34 @@
 
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../../errors.ts";
-import type { OpenStore } from "../types.ts";
-import { ItemTable } from "./item-table.ts";
+import { Branches } from "../branches.ts";
 import { ClockWatch } from "../clock-watch.ts";
-import { Ends } from "../host.ts";
-import { sql } from "../sql.ts";
-import { StoreDatabase } from "./database.ts";
-import { openDatabase } from "./open.ts";
+import { Conversations } from "../conversations.ts";
+import { Ends, type StoreHost } from "../host.ts";
+import { failResponsesOf, leaveHolds, Responses } from "../responses.ts";
 import {
   defaultLimits,
   retentionEvery,
   type RetentionLimits,
   type StoreOptions,
 } from "../retention-limits.ts";
+import { all, column, nothing, run, sql, type Work } from "../sql.ts";
+import type { OpenStore } from "../types.ts";
+import { SqliteDatabase } from "./database.ts";
+import { openDatabase } from "./open.ts";
 import { applyRetention } from "./retention.ts";
 import { Runs } from "./runs.ts";
-import { SqliteBranches } from "./sqlite-branches.ts";
-import { SqliteConversations } from "./sqlite-conversations.ts";
-import { SqliteResponses } from "./sqlite-responses.ts";
 
 export class SqliteStore implements OpenStore {
-  readonly responses: SqliteResponses;
-  readonly conversations: SqliteConversations;
-  readonly branches: SqliteBranches;
+  readonly responses: Responses;
+  readonly conversations: Conversations;
+  readonly branches: Branches;
   readonly shared = null;
-  readonly #database: StoreDatabase;
+  readonly #database: SqliteDatabase;
   readonly #clock = new ClockWatch();
   readonly #limits: RetentionLimits;
   readonly #runs: Runs;
-  readonly #items: ItemTable;
+  readonly #host: StoreHost;
   #created = 0;
   #isClosed = false;
   readonly #ends = new Ends();
@@ -40,7 +39,7 @@ export class SqliteStore implements OpenStore {
    * @throws FermataError store_invalid (the file is no store) | store_in_use (another server of this machine has it)
    */
   constructor(path: string | null, { limits }: StoreOptions = {}) {
-    this.#database = new StoreDatabase(openDatabase(path));
+    this.#database = new SqliteDatabase(openDatabase(path));
     this.#limits = { ...defaultLimits, ...limits };
     const other = Runs.livingProcess(this.#database);
     if (other !== null) {
@@ -49,29 +48,54 @@ export class SqliteStore implements OpenStore {
       throw new FermataError("store_in_use", message, { param: "store" });
     }
     this.#runs = new Runs(this.#database, () => this.#ends.writeAll());
-    this.#items = new ItemTable(this.#database);
-    const host = {
-      processId: this.#runs.id,
-      forgetDead: () => this.#failInterrupted(),
-      keepLimits: () => this.#keepLimits(),
-      writeEnd: (id: string, work: () => void) =>
-        this.#ends.write(id, () => this.#database.inTransaction(work)),
-    };
-    this.responses = new SqliteResponses(this.#database, this.#items, host);
-    this.conversations = new SqliteConversations(this.#database, this.#items);
-    this.branches = new SqliteBranches(this.#database, host, path !== null);
-    this.#database.inTransaction(() => {
+    this.#host = this.#hostOf(this.#runs.id, path !== null);
+    this.responses = new Responses(this.#database, this.#host);
+    this.conversations = new Conversations(this.#database, this.#host);
+    this.branches = new Branches(this.#database, this.#host);
+    this.#database.atOnce(() => {
       this.#failInterrupted();
       this.#applyRetention();
     });
   }
 
+  /** One process at a time has the file, so nothing is claimed or locked. */
+  #hostOf(processId: string, lasts: boolean): StoreHost {
+    const always = sql`true`;
+    return {
+      processId,
+      lasts,
+      forgetDead: () => {
+        this.#database.atOnce(() => this.#failInterrupted());
+        return true;
+      },
+      keepLimits: () => this.#keepLimits(),
+      writeEnd: (id, work) => this.#ends.write(id, work),
+      changed: () => {},
+      begins: () => {},
+      ends: () => {},
+      isOwn: () => always,
+      isNoOthers: () => always,
+      disowns: nothing,
+      shared: nothing,
+      locked: nothing,
+      row: sql`rowid`,
+      *lockItems() {},
+      takeRuns: () =>
+        all(sql`UPDATE branched_runs SET process = ${processId}
+          WHERE process IS NOT NULL AND process NOT IN (SELECT id FROM runs)
+          RETURNING id, 1 AS claim`),
+      leftHolds: () =>
+        all(sql`SELECT owner, id, request, round, next, deadline, resumes, body, 0 AS claim
+          FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`),
+    };
+  }
+
   /** 32 random bytes, the same for all who open the file. */
   async secret(name: string): Promise<Buffer> {
-    return this.#database.inTransaction(() => {
-      this.#database.run(sql`INSERT OR IGNORE INTO secrets (name, value)
-        VALUES (${name}, ${randomBytes(32)})`);
-      const [secret] = this.#database.column<Uint8Array>(sql`SELECT value FROM secrets
+    return this.#database.inTransaction(function* (): Work<Buffer> {
+      yield* run(sql`INSERT INTO secrets (name, value)
+        VALUES (${name}, ${randomBytes(32)}) ON CONFLICT (name) DO NOTHING`);
+      const [secret] = yield* column<Uint8Array>(sql`SELECT value FROM secrets
         WHERE name = ${name}`);
       return Buffer.from(secret!);
     });
@@ -81,23 +105,30 @@ export class SqliteStore implements OpenStore {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#ends.writeAll();
-    this.responses.leaveHolds(this.#runs.id);
+    this.#database.do(leaveHolds(this.#runs.id));
     this.#runs.close();
     this.#database.close();
   }
 
+  /** Within a transaction. */
   #failInterrupted(): void {
-    for (const run of this.#runs.dead()) {
-      this.responses.failAll(run);
-      this.#runs.forget(run);
+    for (const process of this.#runs.dead()) {
+      this.#database.do(failResponsesOf(process, this.#host));
+      this.#runs.forget(process);
     }
   }
 
   #keepLimits(): void {
-    if (++this.#created % retentionEvery === 0) this.#applyRetention();
+    if (++this.#created % retentionEvery !== 0) return;
+    try {
+      this.#database.atOnce(() => this.#applyRetention());
+    } catch {
+      // A full disk: the next one makes up for it.
+    }
   }
 
+  /** Within a transaction. */
   #applyRetention(): void {
-    applyRetention(this.#database, this.#items, this.#limits, this.#clock.isBelieved);
+    this.#database.do(applyRetention(this.#limits, this.#clock.isBelieved));
   }
 }

@@ -3,7 +3,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
 import Database from "libsql";
 import { FermataError, invalidOption } from "../../errors.ts";
-import { StoreDatabase } from "./database.ts";
+import { SqliteDatabase } from "./database.ts";
 import { openDatabase, problemsOf } from "./open.ts";
 import { Runs } from "./runs.ts";
 
@@ -46,7 +46,7 @@ function livingProcess(path: string): number | null {
   let database: Database.Database | undefined;
   try {
     database = new Database(path);
-    return Runs.livingProcess(new StoreDatabase(database));
+    return Runs.livingProcess(new SqliteDatabase(database));
   } catch {
     return null;
   } finally {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { StoreDatabase } from "../../../src/store/sqlite/database.ts";
+import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import type { NewResponse } from "../../../src/store/types.ts";
 
@@ -63,7 +63,7 @@ test("the first cause is told where the rollback fails too", () => {
   const work = (): never => {
     throw new Error("the disk is full");
   };
-  expect(() => new StoreDatabase(fakeDatabase).inTransaction(work)).toThrow("the disk is full");
+  expect(() => new SqliteDatabase(fakeDatabase).inTransaction(work)).toThrow("the disk is full");
 });
 
 describe("an end that cannot be written", () => {
