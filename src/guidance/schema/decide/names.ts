@@ -125,8 +125,11 @@ export function besideListed(
 
 type Others = string | null | "too large";
 
+/** Characters of them in one schema: they take time, and the mask engine reads no grammar of more than two million. */
+const mostWritten = 100_000;
+
 /** Of a schema: the branches of a union often list the same names. */
-const known = new WeakMap<Solver, Map<string, Others>>();
+const known = new WeakMap<Solver, { others: Map<string, Others>; written: number }>();
 
 /** @param regex null: to be read from what is written */
 function othersOf(
@@ -135,18 +138,31 @@ function othersOf(
   listed: readonly string[],
   solver: Solver,
 ): Others {
-  const inSchema = known.get(solver) ?? new Map<string, Others>();
+  const inSchema = known.get(solver) ?? { others: new Map<string, Others>(), written: 0 };
   known.set(solver, inSchema);
+  if (inSchema.written > mostWritten) return "too large";
   const key = JSON.stringify([written, ...listed]);
-  let others = inSchema.get(key);
-  if (others !== undefined) return others;
+  let others = inSchema.others.get(key);
+  if (others === undefined) {
+    others = othersWritten(written, regex, listed, solver.count);
+    inSchema.others.set(key, others);
+  }
+  // Each object has its own.
+  inSchema.written += others?.length ?? 0;
+  return others;
+}
+
+function othersWritten(
+  written: string,
+  regex: Regex | null,
+  listed: readonly string[],
+  count: Count,
+): Others {
   try {
-    const left = withoutTexts(regex ?? readWhole(written), listed, solver.count);
-    others = left && writeWhole(left);
+    const left = withoutTexts(regex ?? readWhole(written), listed, count);
+    return left && writeWhole(left);
   } catch (error) {
     if (!(error instanceof RegexError)) throw error;
-    others = "too large";
+    return "too large";
   }
-  inSchema.set(key, others);
-  return others;
 }
