@@ -133,6 +133,7 @@ test("a password may have more conditions than four", () => {
 });
 
 test.each([
+  [`^(?=x)(?:${"a?b?c?d?".repeat(25)}z${"a?b?c?d?".repeat(25)}(?<=y))$`, "excludes too much"],
   ["(?!a(?=b))c", "looks around inside of what it looks at"],
   ["^(?=.*\\p{L})a|(?<=x)b", "excludes a Unicode property"],
   ["(?i)\\ba", "ignores the case of characters beyond ASCII"],

@@ -8,7 +8,7 @@
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { type JavaScriptRegex, asJavaScript, readingsOf } from "./dialect.ts";
-import { withNarrowSets } from "./narrow.ts";
+import { narrowingRoom, withNarrowSets } from "./narrow.ts";
 import { type CharacterSet, type Range, invert, merge } from "./sets.ts";
 import type { Look, Regex } from "./tree.ts";
 
@@ -140,6 +140,7 @@ function tooDeep(): RegexError {
 /** The parser's tree to ours. */
 class TreeBuilder {
   readonly #dialect: JavaScriptRegex;
+  readonly #room = { left: narrowingRoom };
   #isNegated: boolean;
 
   constructor(dialect: JavaScriptRegex, isNegated: boolean) {
@@ -159,7 +160,10 @@ class TreeBuilder {
 
   #row(elements: readonly AST.Element[], depth: number): Regex {
     const parts = withFirstItemApart(
-      withNarrowSets(elements.map((element) => this.#element(element, depth))),
+      withNarrowSets(
+        elements.map((element) => this.#element(element, depth)),
+        this.#room,
+      ),
     );
     if (parts.length === 0) return { kind: "empty" };
     return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
