@@ -124,6 +124,13 @@ test("names of properties may be looked around in", () => {
   expect(["x-", "x-a", ""].some((name) => regex.test(name))).toBe(false);
 });
 
+test("a look beside many optional characters does not make the expression too large", () => {
+  const any = "a?b?c?d?".repeat(25);
+  const isLetThrough = maskOf({ pattern: `^(?=a)(?:${any}z${any}(?<=d))$` });
+  for (const text of ["azd", "abczcd", "aaazabcd"]) expect(isLetThrough(text), text).toBe(true);
+  for (const text of ["bzd", "azc", "az", "zd", "ad"]) expect(isLetThrough(text), text).toBe(false);
+});
+
 test("a password may have more conditions than four", () => {
   const pattern = "^(?=.*[A-Z])(?=.*[a-z])(?=.*\\d)(?=.*[@$!%*?&])(?!.*\\s)[A-Za-z\\d@$!%*?&]{8,}$";
   const isLetThrough = maskOf({ pattern });
@@ -133,7 +140,6 @@ test("a password may have more conditions than four", () => {
 });
 
 test.each([
-  [`^(?=x)(?:${"a?b?c?d?".repeat(25)}z${"a?b?c?d?".repeat(25)}(?<=y))$`, "excludes too much"],
   ["(?!a(?=b))c", "looks around inside of what it looks at"],
   ["^(?=.*\\p{L})a|(?<=x)b", "excludes a Unicode property"],
   ["(?i)\\ba", "ignores the case of characters beyond ASCII"],
