@@ -91,7 +91,10 @@ export function patternsOf(
     }
     try {
       const regex = writeBeside(fact.regex, [...listed], solver);
-      if (regex !== null) kept.push({ fact, literals, regex });
+      if (regex === undefined) {
+        problem("has patterns that take too much to be told from the listed names");
+        kept.push({ fact, literals: [], regex: writeWhole(fact.regex) });
+      } else if (regex !== null) kept.push({ fact, literals, regex });
     } catch (error) {
       if (!(error instanceof RegexError)) throw error;
       problem(`has a pattern that ${error.message}`);
@@ -102,13 +105,19 @@ export function patternsOf(
 
 /**
  * The names that a pattern matches, without those that are listed: the mask engine would hold these to the pattern's schema
- * once more, and refuses to where that refers to the object itself. @returns null where no other name is left
+ * once more, and refuses to where that refers to the object itself. @returns null where no other name is left; undefined: the
+ * schema has too many of them
  */
-function writeBeside(regex: Regex, listed: readonly string[], solver: Solver): string | null {
+function writeBeside(
+  regex: Regex,
+  listed: readonly string[],
+  solver: Solver,
+): string | null | undefined {
   const matched = listed.filter((name) => matches(regex, name, solver.count));
   const whole = writeWhole(regex);
   if (matched.length === 0) return whole;
   const others = othersOf(whole, regex, matched, solver);
+  if (others === "too many") return undefined;
   return others === "too large" ? whole : others;
 }
 
@@ -120,13 +129,16 @@ export function besideListed(
 ): string | null {
   if (listed.length === 0) return regex;
   const others = othersOf(regex, null, listed, solver);
-  return others === "too large" ? null : others;
+  return others === "too large" || others === "too many" ? null : others;
 }
 
-type Others = string | null | "too large";
+type Others = string | null | "too large" | "too many";
+
+/** Characters of them in one schema: they take time, and the mask engine reads no grammar of more than two million. */
+const mostWritten = 100_000;
 
 /** Of a schema: the branches of a union often list the same names. */
-const known = new WeakMap<Solver, Map<string, Others>>();
+const known = new WeakMap<Solver, { others: Map<string, Others>; written: number }>();
 
 /** @param regex null: to be read from what is written */
 function othersOf(
@@ -135,18 +147,31 @@ function othersOf(
   listed: readonly string[],
   solver: Solver,
 ): Others {
-  const inSchema = known.get(solver) ?? new Map<string, Others>();
+  const inSchema = known.get(solver) ?? { others: new Map<string, Others>(), written: 0 };
   known.set(solver, inSchema);
+  if (inSchema.written > mostWritten) return "too many";
   const key = JSON.stringify([written, ...listed]);
-  let others = inSchema.get(key);
-  if (others !== undefined) return others;
+  let others = inSchema.others.get(key);
+  if (others === undefined) {
+    others = othersWritten(written, regex, listed, solver.count);
+    inSchema.others.set(key, others);
+  }
+  // Each object has its own.
+  inSchema.written += others?.length ?? 0;
+  return others;
+}
+
+function othersWritten(
+  written: string,
+  regex: Regex | null,
+  listed: readonly string[],
+  count: Count,
+): Others {
   try {
-    const left = withoutTexts(regex ?? readWhole(written), listed, solver.count);
-    others = left && writeWhole(left);
+    const left = withoutTexts(regex ?? readWhole(written), listed, count);
+    return left && writeWhole(left);
   } catch (error) {
     if (!(error instanceof RegexError)) throw error;
-    others = "too large";
+    return "too large";
   }
-  inSchema.set(key, others);
-  return others;
 }

@@ -84,9 +84,12 @@ export function readPattern(value: unknown, { node: { path }, count }: Reading):
 }
 
 /** What a pattern looks ahead at may be a pattern of its own. @returns null where no text matches. @throws as `readPattern` */
-function readPatterns(value: unknown, { node: { path }, count }: Reading): PatternFact[] | null {
+function readPatterns(
+  value: unknown,
+  { node: { path }, holds, count }: Reading & Pick<KeywordContext, "holds">,
+): PatternFact[] | null {
   return reading(value, count, (source) => {
-    const regexes = parsePattern(source, count);
+    const regexes = parsePattern(source, !holds, count);
     return (
       regexes?.map((regex, index) => {
         checkCounts(regex);

@@ -1,5 +1,6 @@
 /** What expressions cost the mask engine, whose automata it builds while it walks: measured, for it cannot say so before. */
 
+import { RecentMap } from "../../../recent-map.ts";
 import type { Steps } from "../steps.ts";
 import { isSmallTogether } from "./conjunction.ts";
 import { isSimple } from "./narrow.ts";
@@ -23,8 +24,7 @@ export function checkCounts(regex: Regex): void {
 }
 
 /** Formats and patterns come again and again: whether they are small together, and the lookups that it takes to tell. */
-const remembered = new Map<string, { isSmall: boolean; lookups: number }>();
-const maxRemembered = 200;
+const remembered = new RecentMap<string, { isSmall: boolean; lookups: number }>(200);
 
 class TooLong extends Error {}
 
@@ -88,7 +88,6 @@ export class Conjunctions {
       }
       const regexes = patterns.map(({ regex }) => regex);
       const isSmall = isSmallTogether(regexes, joined.states, count);
-      if (remembered.size === maxRemembered) remembered.clear();
       remembered.set(key, { isSmall, lookups });
       return isSmall;
     } catch (error) {

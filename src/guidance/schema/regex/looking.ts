@@ -37,6 +37,9 @@ interface Looking {
 
 type At = { start: boolean; end: boolean };
 
+/** A `$` in what must not stand behind says where the text must go on. */
+const notAtEnd: Look = { kind: "look", ahead: true, negated: true, body: { kind: "end" } };
+
 const inside: At = { start: false, end: false };
 
 /** @returns null where no text matches. @throws RegexError, to follow "the pattern" */
@@ -53,16 +56,18 @@ export function withoutLooks(regex: Regex, most: LookLimits, countAll: Count): R
 class LookingMachine {
   readonly #states: readonly AutomatonState[];
   readonly #looking: readonly Looking[];
+  readonly #owedEnd: Owed;
   readonly #count: Count;
 
   constructor(regex: Regex, count: Count) {
     this.#count = count;
     this.#states = statesOf(regex, { before: true, after: true }, count);
-    this.#looking = [...looksIn(this.#states)].map((look) => {
+    this.#looking = [...looksIn(this.#states), notAtEnd].map((look) => {
       const states = statesOf(look.body, { before: !look.ahead, after: look.ahead }, count);
       if (looksIn(states).size > 0) throw new RegexError("looks around inside of what it looks at");
       return { look, states };
     });
+    this.#owedEnd = { look: this.#looking.length - 1, places: [first] };
   }
 
   expression(most: LookLimits): Regex | null {
@@ -159,10 +164,11 @@ class LookingMachine {
     const places = closed(states, from, at);
     this.#count(places.length);
     if (places.includes(last)) return condition.negated ? null : owed;
-    if (at.end || !condition.ahead) return condition.negated ? owed : null;
-    const more: Owed = { look: index, places };
-    const isOwed = owed.some((each) => keyOfOwed(each) === keyOfOwed(more));
-    return isOwed ? owed : [...owed, more];
+    if (at.end) return condition.negated ? owed : null;
+    if (condition.ahead) return withOwed(owed, { look: index, places });
+    if (!condition.negated) return null;
+    const isSeenAtEnd = closed(states, from, { ...at, end: true }).includes(last);
+    return isSeenAtEnd ? withOwed(owed, this.#owedEnd) : owed;
   }
 
   #isEnd({ threads, behind }: State, isStart: boolean): boolean {
@@ -187,6 +193,11 @@ class LookingMachine {
 function looksIn(states: readonly AutomatonState[]): Set<Look> {
   const jumps = states.flatMap((state) => state.jumps);
   return new Set(jumps.flatMap(({ at }) => (typeof at === "object" && at !== null ? [at] : [])));
+}
+
+function withOwed(owed: readonly Owed[], more: Owed): readonly Owed[] {
+  const isOwed = owed.some((each) => keyOfOwed(each) === keyOfOwed(more));
+  return isOwed ? owed : [...owed, more];
 }
 
 /** Of two ways at one place the one that owes less can do all that the other can. */

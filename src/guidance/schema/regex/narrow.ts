@@ -11,20 +11,27 @@ interface Pending {
   look: Regex;
 }
 
+/** How many parts may still be looked at or copied for one pattern: each option has the rest of its row again. */
+export interface NarrowingRoom {
+  left: number;
+}
+
+export const narrowingRoom = 5000;
+
 /** @param parts in a row. @returns those with the looks that could not be written so */
-export function withNarrowSets(parts: readonly Regex[]): Regex[] {
+export function withNarrowSets(parts: readonly Regex[], room: NarrowingRoom): Regex[] {
   const row: Regex[] = [];
   let pending = null as Pending | null;
   for (const part of parts) {
     const ahead: Pending | null = pending;
     pending = null;
-    const narrowed: Regex | null = ahead && beginning(part, ahead.set);
+    const narrowed: Regex | null = ahead && beginning(part, ahead.set, room);
     if (ahead !== null && narrowed === null) row.push(ahead.look);
     const next: Regex = narrowed ?? part;
     const set = setOf(next);
     if (set === null || next.kind !== "look") row.push(next);
     else if (next.ahead) pending = { set, look: next };
-    else row.splice(0, row.length, ...(ending(row, set) ?? [...row, next]));
+    else row.splice(0, row.length, ...(ending(row, set, room) ?? [...row, next]));
   }
   return pending === null ? row : [...row, pending.look];
 }
@@ -37,20 +44,21 @@ function setOf(regex: Regex): CharacterSet | null {
 }
 
 /** What begins with a character of the set. @returns null where it cannot be told here */
-function beginning(regex: Regex, set: CharacterSet): Regex | null {
+function beginning(regex: Regex, set: CharacterSet, room: NarrowingRoom): Regex | null {
+  if (!hasRoom(room, regex.kind === "concat" ? regex.parts.length : 1)) return null;
   switch (regex.kind) {
     case "set":
       return both(regex, set);
     case "or":
-      return options(regex.options.map((option) => beginning(option, set)));
+      return options(regex.options.map((option) => beginning(option, set, room)));
     case "repeat":
       if (regex.min === 0) return null;
-      return inRow(beginning(regex.body, set), [lessOne(regex)]);
+      return inRow(beginning(regex.body, set, room), [lessOne(regex)]);
     case "concat": {
       const [head, ...rest] = regex.parts;
-      if (head!.kind !== "repeat" || head!.min > 0) return inRow(beginning(head!, set), rest);
-      const some = inRow(beginning({ ...head!, min: 1 }, set), rest);
-      return options([some, rest.length === 0 ? null : beginning(rowOf(rest), set)]);
+      if (head!.kind !== "repeat" || head!.min > 0) return inRow(beginning(head!, set, room), rest);
+      const some = inRow(beginning({ ...head!, min: 1 }, set, room), rest);
+      return options([some, rest.length === 0 ? null : beginning(rowOf(rest), set, room)]);
     }
     default:
       return null;
@@ -58,9 +66,9 @@ function beginning(regex: Regex, set: CharacterSet): Regex | null {
 }
 
 /** What ends with a character of the set: all of them, in a row. @returns null where it cannot be told here */
-function ending(parts: readonly Regex[], set: CharacterSet): Regex[] | null {
+function ending(parts: readonly Regex[], set: CharacterSet, room: NarrowingRoom): Regex[] | null {
   const last = parts.at(-1);
-  if (last === undefined) return null;
+  if (last === undefined || !hasRoom(room, parts.length)) return null;
   const before = parts.slice(0, -1);
   switch (last.kind) {
     case "set": {
@@ -68,27 +76,32 @@ function ending(parts: readonly Regex[], set: CharacterSet): Regex[] | null {
       return narrow && [...before, narrow];
     }
     case "concat":
-      return ending([...before, ...last.parts], set);
+      return ending([...before, ...last.parts], set, room);
     case "or": {
       const ways = options(
         last.options.map((option) => {
-          const ended = ending([option], set);
+          const ended = ending([option], set, room);
           return ended && rowOf(ended);
         }),
       );
       return ways && [...before, ways];
     }
     case "repeat": {
-      const ended = ending([last.body], set);
+      const ended = ending([last.body], set, room);
       if (ended === null) return null;
       if (last.min > 0) return [...before, lessOne(last), ...ended];
-      const none = ending(before, set);
+      const none = ending(before, set, room);
       const some = [...before, lessOne({ ...last, min: 1 }), ...ended];
       return none && [{ kind: "or", options: [rowOf(none), rowOf(some)] }];
     }
     default:
       return null;
   }
+}
+
+function hasRoom(room: NarrowingRoom, parts: number): boolean {
+  room.left -= parts;
+  return room.left >= 0;
 }
 
 function lessOne(repeat: Extract<Regex, { kind: "repeat" }>): Regex {

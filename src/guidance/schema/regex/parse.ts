@@ -8,7 +8,7 @@
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { type JavaScriptRegex, asJavaScript, readingsOf } from "./dialect.ts";
-import { withNarrowSets } from "./narrow.ts";
+import { narrowingRoom, withNarrowSets } from "./narrow.ts";
 import { type CharacterSet, type Range, invert, merge } from "./sets.ts";
 import type { Look, Regex } from "./tree.ts";
 
@@ -61,11 +61,14 @@ export function parseRegex(source: string): Regex {
   return regex;
 }
 
-/** @throws as `parseRegex`, but for what looks around */
-export function parseWithLooks(source: string): Regex {
+/**
+ * @param isNegated its complement is wanted: where it cannot be exact it matches more, else less
+ * @throws as `parseRegex`, but for what looks around
+ */
+export function parseWithLooks(source: string, isNegated = false): Regex {
   if (source.length > maxLength) throw new RegexError(`is longer than ${maxLength} characters`);
   const written = asJavaScript(source);
-  const regex = new TreeBuilder(written).pattern(read(written.source));
+  const regex = new TreeBuilder(written, isNegated).pattern(read(written.source));
   if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
   return regex;
 }
@@ -137,9 +140,12 @@ function tooDeep(): RegexError {
 /** The parser's tree to ours. */
 class TreeBuilder {
   readonly #dialect: JavaScriptRegex;
+  readonly #room = { left: narrowingRoom };
+  #isNegated: boolean;
 
-  constructor(dialect: JavaScriptRegex) {
+  constructor(dialect: JavaScriptRegex, isNegated: boolean) {
     this.#dialect = dialect;
+    this.#isNegated = isNegated;
   }
 
   pattern({ alternatives }: AST.Pattern): Regex {
@@ -154,7 +160,10 @@ class TreeBuilder {
 
   #row(elements: readonly AST.Element[], depth: number): Regex {
     const parts = withFirstItemApart(
-      withNarrowSets(elements.map((element) => this.#element(element, depth))),
+      withNarrowSets(
+        elements.map((element) => this.#element(element, depth)),
+        this.#room,
+      ),
     );
     if (parts.length === 0) return { kind: "empty" };
     return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
@@ -175,13 +184,11 @@ class TreeBuilder {
         return this.#alternatives(element.alternatives, depth + 1);
       case "CapturingGroup":
         return this.#alternatives(element.alternatives, depth + 1);
-      case "Quantifier":
-        return {
-          kind: "repeat",
-          body: this.#element(element.element, depth),
-          min: element.min,
-          max: element.max,
-        };
+      case "Quantifier": {
+        const { min, max } = element;
+        const body = this.#element(element.element, depth);
+        return max === 0 ? { kind: "empty" } : { kind: "repeat", body, min, max };
+      }
       case "Backreference":
         throw new RegexError("refers back to a group");
       case "Assertion":
@@ -194,7 +201,10 @@ class TreeBuilder {
   }
 
   #look({ kind, negate, alternatives }: AST.LookaroundAssertion, depth: number): Look {
+    const isNegated = this.#isNegated;
+    this.#isNegated = isNegated !== negate;
     const body = this.#alternatives(alternatives, depth + 1);
+    this.#isNegated = isNegated;
     return { kind: "look", ahead: kind === "lookahead", negated: negate, body };
   }
 
@@ -227,9 +237,10 @@ class TreeBuilder {
     const [only] = elements;
     if (elements.length === 1 && only?.type === "CharacterSet" && only.kind !== "any") {
       if (only.kind === "property" && this.#dialect.ignoresCase) throw beyondAscii();
-      const ranges = only.kind === "property" ? [] : escapes[only.kind];
+      const isNegated = negated !== only.negate;
+      const ranges = only.kind === "property" ? [] : this.#escaped(only.kind, isNegated);
       const properties = only.kind === "property" ? [nameOf(only)] : [];
-      return { kind: "set", ranges, properties, negated: negated !== only.negate };
+      return { kind: "set", ranges, properties, negated: isNegated };
     }
     const ranges: Range[] = [];
     const properties: string[] = [];
@@ -240,8 +251,7 @@ class TreeBuilder {
         ranges.push(...this.#cased([element.min.value, element.max.value], negated));
       else if (element.type !== "CharacterSet" || element.kind === "any")
         throw new RegexError("has a class of an unknown kind");
-      else if (element.kind !== "property")
-        ranges.push(...(element.negate ? invert(escapes[element.kind]) : escapes[element.kind]));
+      else if (element.kind !== "property") ranges.push(...this.#escapedInClass(element, negated));
       else if (element.negate)
         throw new RegexError("has a negated Unicode property inside of a class");
       else properties.push(nameOf(element));
@@ -250,8 +260,22 @@ class TreeBuilder {
     return { kind: "set", ranges: merge(ranges), properties, negated };
   }
 
+  #escapedInClass({ kind, negate }: AST.EscapeCharacterSet, negated: boolean): Range[] {
+    const ranges = this.#escaped(kind, negated !== negate);
+    return negate ? invert(ranges) : ranges;
+  }
+
+  /** With the flag `u` the third forms are of words, too, where case is ignored. */
+  #escaped(kind: AST.EscapeCharacterSet["kind"], negated: boolean): Range[] {
+    const isWide = kind === "word" && this.#dialect.ignoresCase && negated !== this.#isNegated;
+    return isWide
+      ? merge([...escapes.word, ...thirdForms.map(({ range }) => range)])
+      : escapes[kind];
+  }
+
   #cased(range: Range, negated: boolean): Range[] {
-    return this.#dialect.ignoresCase ? inBothCases(range, negated) : [range];
+    if (!this.#dialect.ignoresCase) return [range];
+    return inBothCases(range, negated !== this.#isNegated);
   }
 }
 
@@ -298,9 +322,9 @@ function hasAnchor(regex: Regex): boolean {
 }
 
 /** Which are the same letters as `s` and `k`: the long s and the sign of kelvin. */
-const thirdForms: Range[] = [
-  [0x17f, 0x17f],
-  [0x212a, 0x212a],
+const thirdForms: { letter: Range; range: Range }[] = [
+  { letter: [0x73, 0x73], range: [0x17f, 0x17f] },
+  { letter: [0x6b, 0x6b], range: [0x212a, 0x212a] },
 ];
 
 const hasCase = /[\p{Changes_When_Casemapped}\p{Changes_When_Casefolded}]/u;
@@ -334,7 +358,11 @@ function inBothCases([first, last]: Range, negated: boolean): Range[] {
     return low <= high ? [[low + shift, high + shift]] : [];
   };
   const both: Range[] = [[first, last], ...part(65, 90, 32), ...part(97, 122, -32)];
-  return negated ? [...both, ...thirdForms] : both;
+  if (!negated) return both;
+  const third = thirdForms.filter(({ letter: [code] }) =>
+    both.some(([from, to]) => code >= from && code <= to),
+  );
+  return [...both, ...third.map(({ range }) => range)];
 }
 
 function beyondAscii(): RegexError {

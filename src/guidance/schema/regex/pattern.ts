@@ -1,5 +1,6 @@
 /** Patterns of schemas, which may look around: as expressions that do not. */
 
+import { RecentMap } from "../../../recent-map.ts";
 import type { Count } from "../steps.ts";
 import { complementOf } from "./complement.ts";
 import { withoutLooks } from "./looking.ts";
@@ -17,20 +18,26 @@ const mostKnown = 200;
 
 type Outcome = { regexes: readonly Regex[] | null } | { problem: string };
 
-const known = new Map<string, { outcome: Outcome; lookups: number }>();
+const known = new RecentMap<string, { outcome: Outcome; lookups: number }>(mostKnown);
 
 /**
- * A text must match all of these. What is looked ahead at behind a `^` at the beginning, as patterns of passwords do, is
+ * A text must match all of these, or for `isNegated` must not. What is looked ahead at behind a `^` at the beginning, as patterns of passwords do, is
  * one of its own: together they would be too large.
  * @returns null where no text matches
  * @throws RegexError, to follow "the pattern"
  */
-export function parsePattern(source: string, count: Count): readonly Regex[] | null {
-  const regex = parseWithLooks(source);
+export function parsePattern(
+  source: string,
+  isNegated: boolean,
+  count: Count,
+): readonly Regex[] | null {
+  const regex = parseWithLooks(source, isNegated);
   const regexes =
     lookIn(regex) === null && !hasMiddleAnchor(regex)
       ? [regex]
-      : remembered(`all ${source}`, count, (counted) => apart(regex, counted));
+      : remembered(`${isNegated ? "not" : "all"} ${source}`, count, (counted) =>
+          apart(regex, counted),
+        );
   return regexes?.map(upToFirst) ?? null;
 }
 
@@ -59,7 +66,6 @@ function remembered(
       count(taken);
     };
     before = { outcome: outcomeOf(() => make(counted)), lookups };
-    if (known.size === mostKnown) known.clear();
     known.set(key, before);
   } else count(before.lookups);
   if ("problem" in before.outcome) throw new RegexError(before.outcome.problem);

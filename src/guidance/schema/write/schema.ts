@@ -11,6 +11,8 @@ import type {
 
 /** States inside of each other that are written so; below, each is a definition. */
 const maxNesting = 8;
+/** Characters of what is written wherever it is used; a longer one, as of a pattern that looks around, is a definition. */
+const mostRepeated = 300;
 
 /** @returns null when no value satisfies the schema */
 export function writeSchema(states: States): JsonObject | null {
@@ -174,6 +176,11 @@ class SchemaWriter {
 function isSmall({ alternatives = [] }: State): boolean {
   return (
     alternatives.length <= 2 &&
-    alternatives.every((each) => "schema" in each && (each.values?.length ?? 0) <= 8)
+    alternatives.every(
+      (each) =>
+        "schema" in each &&
+        (each.values?.length ?? 0) <= 8 &&
+        JSON.stringify(each.schema).length <= mostRepeated,
+    )
   );
 }
