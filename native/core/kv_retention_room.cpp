@@ -80,6 +80,9 @@ void KvRetention::State::drop_covered(SlotId slot) {
         if (entry.cells.empty() || entry.staged || entry.wanted || entry.leased) continue;
         const bool is_covered = shared[static_cast<std::size_t>(id)] == left_length(id);
         if (!is_covered || (entry.kept && !at(slot).kept)) continue;
+        // With what the slot has more, RAM would not take it back.
+        const auto bytes = static_cast<std::int64_t>(entry.cells.size());
+        if (bytes / entry.cells.length() * length > ram.limit) continue;
         drop_cells(entry);
         if (!entry.is_anywhere()) forget(id);
     }
@@ -95,9 +98,10 @@ Candidate KvRetention::State::loss_of(SlotId slot) const {
                          .leased = at(slot).state == SlotState::kLeased,
                          .rows = own_positions(slot)};
     if (ram.limit == 0) return lost;
-    const Candidate saved = as_newcomer(lost.use, lost.leased, length, size_in_ram(slot),
+    const std::int64_t size = size_in_ram(slot);
+    if (size > ram.limit) return lost;
+    const Candidate saved = as_newcomer(lost.use, lost.leased, length, size,
                                         beside_in_ram(match(slot, length), length));
-    if (saved.room > ram.limit) return lost;
     Candidate least;
     const SlotId leaves = least_in_ram(saved, &least);
     if (leaves == kNoSlot) return lost;
@@ -130,7 +134,7 @@ SlotId KvRetention::State::least_in_ram(const Candidate& newcomer, Candidate* le
 // worth more than the newcomer is in the way.
 bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& newcomer,
                                           const Beside& beside) {
-    if (newcomer.room > ram.limit) return false;
+    if (std::max(bytes, newcomer.room) > ram.limit) return false;
     while (ram.bytes + ram.fork_bytes + bytes - beside.kept() > ram.limit) {
         const SlotId victim = least_in_ram(newcomer, nullptr);
         if (victim == kNoSlot) return false;

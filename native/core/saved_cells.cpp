@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "core/system_pages.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -12,14 +14,18 @@ namespace fermata {
 
 namespace {
 
-constexpr std::size_t kSystemPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// From here on the system gives the memory and gets it back at once: a heap would keep holes.
+// From here on the system gives the memory and gets it back at once, in parts too: a heap would
+// keep holes, and takes nothing back in parts.
 [[maybe_unused]] constexpr std::size_t kWorthMapping = std::size_t{1} << 20;
 [[maybe_unused]] constexpr std::size_t kWorthHugePages = 2 * kHugePage;
 
-std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
-    return (bytes + unit - 1) / unit * unit;
+bool is_mapped([[maybe_unused]] std::size_t size) {
+#if defined(__linux__)
+    return size >= kWorthMapping;
+#else
+    return false;
+#endif
 }
 
 std::size_t pages_within(std::int32_t positions) {
@@ -37,17 +43,18 @@ struct SavedCells::Memory {
     // 4 KiB.
     explicit Memory(std::size_t size) {
 #if defined(__linux__)
-        if (size >= kWorthMapping) {
+        if (is_mapped(size)) {
             const bool huge = size >= kWorthHugePages;
-            mapped = rounded_up(size, kSystemPage) + (huge ? kHugePage : 0);
+            mapped = size + (huge ? kHugePage : 0);
             void* start =
                 mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (start == MAP_FAILED) throw std::bad_alloc();
             start_ = static_cast<std::byte*>(start);
             bytes = start_;
             if (!huge) return;
-            bytes += rounded_up(address(start_), kHugePage) - address(start_);
             // Where it is refused, the pages are small; those of the last part are in any case.
+            const std::span<std::byte> pages = whole_pages({start_, mapped}, kHugePage);
+            bytes = pages.data();
             madvise(bytes, size / kHugePage * kHugePage, MADV_HUGEPAGE);
             return;
         }
@@ -68,25 +75,15 @@ struct SavedCells::Memory {
     Memory& operator=(const Memory&) = delete;
 
     // Nobody will read this part any more, while the rest stays.
-    void discard(std::span<std::byte> part) {
+    void discard([[maybe_unused]] std::span<std::byte> part) {
 #if defined(__linux__)
         if (mapped == 0) return;
-        std::byte* first =
-            part.data() + (rounded_up(address(part.data()), kSystemPage) - address(part.data()));
-        const std::byte* end = part.data() + part.size();
-        if (first >= end) return;
-        const auto whole = static_cast<std::size_t>(end - first) / kSystemPage * kSystemPage;
-        if (whole > 0) madvise(first, whole, MADV_DONTNEED);
-#else
-        static_cast<void>(part);
+        const std::span<std::byte> pages = whole_pages(part, system_page());
+        if (!pages.empty()) madvise(pages.data(), pages.size(), MADV_DONTNEED);
 #endif
     }
 
    private:
-    static std::uintptr_t address(const std::byte* at) {
-        return reinterpret_cast<std::uintptr_t>(at);
-    }
-
     std::byte* start_ = nullptr;
 };
 
@@ -121,9 +118,11 @@ SavedCells::SavedCells(const PagedSize& size, const SavedCells& like, std::int32
     std::size_t own = 0;
     for (std::size_t index = 0; index < count; ++index)
         if (index == 0 || index > whole) own += size_of(index);
-    const std::shared_ptr<Memory> memory = has_bytes ? std::make_shared<Memory>(own) : nullptr;
+    // What is on the heap goes back as a whole: each page has its own, so that it goes with it.
+    const bool in_one = has_bytes && is_mapped(own);
+    std::shared_ptr<Memory> memory = in_one ? std::make_shared<Memory>(own) : nullptr;
     // Pages of positions begin where the system's pages do, as long as their size is a multiple.
-    std::byte* next = has_bytes ? memory->bytes : nullptr;
+    std::byte* next = in_one ? memory->bytes : nullptr;
     pages_.resize(count);
     shared_.resize(count);
     for (std::size_t at = 1; at <= count; ++at) {
@@ -134,6 +133,10 @@ SavedCells::SavedCells(const PagedSize& size, const SavedCells& like, std::int32
             continue;
         }
         const std::size_t bytes = size_of(index);
+        if (has_bytes && !in_one) {
+            memory = std::make_shared<Memory>(bytes);
+            next = memory->bytes;
+        }
         pages_[index] = std::make_shared<Page>(
             memory, has_bytes ? std::span(next, bytes) : std::span<std::byte>(), bytes);
         if (has_bytes) next += bytes;
@@ -170,10 +173,10 @@ std::span<std::byte> SavedCells::page(std::size_t index) {
     return pages_[index]->bytes;
 }
 
-void SavedCells::make_own(std::size_t index) {
+void SavedCells::make_own(std::size_t index, std::size_t kept) {
     const std::span<const std::byte> from = page(index);
     const auto memory = std::make_shared<Memory>(from.size());
-    std::ranges::copy(from, memory->bytes);
+    std::ranges::copy(from.first(kept), memory->bytes);
     pages_[index] =
         std::make_shared<Page>(memory, std::span(memory->bytes, from.size()), from.size());
     shared_[index] = false;

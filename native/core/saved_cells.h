@@ -46,8 +46,8 @@ class SavedCells {
     std::span<std::byte> page(std::size_t index);
     // The page came from `like`.
     bool is_shared(std::size_t index) const { return shared_[index]; }
-    // A copy takes its place. Throws std::bad_alloc.
-    void make_own(std::size_t index);
+    // Another one takes its place, with its first `kept` bytes. Throws std::bad_alloc.
+    void make_own(std::size_t index, std::size_t kept);
 
     // Memory that sequences share is counted once. By one thread.
     std::size_t keep() const;        // it is one more that is kept: bytes that were not kept before

@@ -142,8 +142,8 @@ SavedCells LlamaBackend::save_beside(SlotId slot, const SavedCells& like, std::i
     if (!shape_.partial_truncate) return save_state(slot, kWhole);
     StatePieces pieces;
     if (!note_pieces(slot, pieces)) return {};
-    const PagedSize size = pieces.measure(lengths_[static_cast<std::size_t>(slot)]);
     try {
+        const PagedSize size = pieces.measure(lengths_[static_cast<std::size_t>(slot)]);
         if (size.total() > 0) return pieces.copy(size, like, common);
         last_error_ = "The slot could not be saved.";
     } catch (const std::exception& failure) {

@@ -143,7 +143,8 @@ SavedCells StatePieces::copy(const PagedSize& size, const SavedCells& like, std:
                         saved.is_shared(page) &&
                         std::memcmp(saved.page(page).data() + place, from, bytes) == 0;
                     if (!is_same) {
-                        if (saved.is_shared(page)) saved.make_own(page);
+                        // A page is compared from its beginning on.
+                        if (saved.is_shared(page)) saved.make_own(page, place);
                         std::memcpy(saved.page(page).data() + place, from, bytes);
                     }
                     from += bytes;
@@ -198,9 +199,11 @@ StateReader::StateReader(const SavedCells& saved) : saved_(saved), length_(saved
     runs_.resize(sizes.runs);
     if (run_bytes > 0) std::memcpy(runs_.data(), first.data() + sizeof(sizes), run_bytes);
     numbers_ = first.subspan(sizeof(sizes) + run_bytes, sizes.number_bytes);
+    const std::size_t most = saved.size() / static_cast<std::size_t>(length_);
     for (const StripRun& run : runs_) {
-        if (run.bytes == 0 || run.strips == 0) refuse();
-        position_bytes_ += std::size_t{run.bytes} * run.strips;
+        const std::size_t bytes = std::size_t{run.bytes} * run.strips;
+        if (bytes == 0 || bytes > most - position_bytes_) refuse();
+        position_bytes_ += bytes;
     }
     const PagedSize size{.head = head, .position = position_bytes_, .length = length_};
     if (size.total() != saved.size()) refuse();

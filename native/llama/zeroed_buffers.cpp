@@ -3,13 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
+#include "core/system_pages.h"
 #include "ggml-backend-impl.h"
 #include "ggml-backend.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
-#include <unistd.h>
 #endif
 
 namespace fermata {
@@ -23,17 +24,15 @@ constexpr std::size_t kLarge = std::size_t{1} << 20;
 decltype(ggml_backend_buffer_type_i::alloc_buffer) allocate;
 
 void clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
-    auto* bytes = static_cast<std::byte*>(buffer->context);
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(bytes) % page) % page;
-    const std::size_t pages = (buffer->size - before) / page * page;
-    const std::size_t behind = buffer->size - before - pages;
-    if (value != 0 || madvise(bytes + before, pages, MADV_DONTNEED) != 0) {
-        std::memset(bytes, value, buffer->size);
+    const std::span<std::byte> bytes(static_cast<std::byte*>(buffer->context), buffer->size);
+    const std::span<std::byte> pages = whole_pages(bytes, system_page());
+    if (value != 0 || pages.empty() || madvise(pages.data(), pages.size(), MADV_DONTNEED) != 0) {
+        std::memset(bytes.data(), value, bytes.size());
         return;
     }
-    std::memset(bytes, 0, before);
-    std::memset(bytes + before + pages, 0, behind);
+    const auto before = static_cast<std::size_t>(pages.data() - bytes.data());
+    std::memset(bytes.data(), 0, before);
+    std::memset(pages.data() + pages.size(), 0, bytes.size() - before - pages.size());
 }
 
 }  // namespace

@@ -169,6 +169,32 @@ TEST(what_a_slot_has_too_leaves_ram) {
     }
 }
 
+// What the slot holds could not go where RAM's part of it is.
+TEST(what_has_outgrown_ram_is_there_up_to_where_it_fitted) {
+    Cache cache(streams(1, 512, 512), 290 * kCellBytes);
+    const auto old = words(1, 200);
+    cache.run(old);
+    cache.run(joined(words(1, 180), words(7, 30)));
+    const auto grown = joined(old, words(8, 100));
+    cache.run(grown);
+    CHECK_EQ(cache.retention.ram().bytes, (200 + 210 - 128) * kCellBytes);
+    cache.run(words(3, 40));
+    CHECK_EQ(cache.resident(grown), 200);
+    CHECK_EQ(cache.retention.ram().drops, 0);
+}
+
+// However much of it is there: without the rest it would be too large, too.
+TEST(what_is_larger_than_ram_drives_nothing_out) {
+    Cache cache(streams(1, 512, 512), 300 * kCellBytes);
+    cache.run(conversation(2, 50));
+    cache.run(conversation(3, 50));
+    cache.run(conversation(4, 150));
+    CHECK_EQ(cache.retention.ram().sequences, 2);
+    cache.run(words(5, 40));
+    CHECK_EQ(cache.retention.ram().sequences, 2);
+    CHECK_EQ(cache.retention.ram().drops, 0);
+}
+
 TEST(what_somebody_waits_for_stays_in_ram_beside_the_slot) {
     Cache cache(streams(1, 512, 512));
     const auto old = words(1, 200);

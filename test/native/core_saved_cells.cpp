@@ -1,13 +1,45 @@
 // Pages of saved cells, and who keeps them.
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "check.h"
 #include "core/checksum.h"
 #include "core/saved_cells.h"
+#include "core/system_pages.h"
 
 using namespace fermata;
+
+namespace {
+
+std::size_t allocated = 0;  // bytes, now
+constexpr std::size_t kNote = 16;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+    auto* at = static_cast<std::byte*>(std::malloc(kNote + size));
+    if (at == nullptr) throw std::bad_alloc();
+    std::memcpy(at, &size, sizeof(size));
+    allocated += size;
+    return at + kNote;
+}
+void operator delete(void* at) noexcept {
+    if (at == nullptr) return;
+    std::byte* start = static_cast<std::byte*>(at) - kNote;
+    std::size_t size = 0;
+    std::memcpy(&size, start, sizeof(size));
+    allocated -= size;
+    std::free(start);
+}
+void operator delete(void* at, std::size_t) noexcept {
+    operator delete(at);
+}
 
 namespace {
 
@@ -73,7 +105,7 @@ TEST(what_differs_is_no_longer_shared) {
     for (std::size_t page = 0; page < first.page_count(); ++page)
         fill(first, page, static_cast<int>(page));
     SavedCells second(size_of(200), first, 192);
-    second.make_own(2);
+    second.make_own(2, second.page(2).size());
     CHECK(!second.is_shared(2) && second.is_shared(3));
     CHECK(is_filled(second, 2, 2));
     fill(second, 2, 9);
@@ -91,6 +123,41 @@ TEST(a_page_outlives_the_sequence_that_it_came_with) {
     CHECK(is_filled(*second, 1, 7) && is_filled(*second, 2, 7));
     second.reset();
     CHECK(is_filled(third, 1, 7));
+}
+
+// Small saves, in which a page is all that somebody still has of each.
+TEST(what_nobody_keeps_leaves_the_heap) {
+    const PagedSize size{.head = 100, .position = 1000, .length = 300};
+    const std::size_t before = allocated;
+    std::vector<SavedCells> kept;
+    for (int i = 0; i < 10; ++i) {
+        const SavedCells first(size, {}, 0);
+        kept.emplace_back(PagedSize{.head = 100, .position = 1000, .length = 64}, first, 64);
+    }
+    CHECK(allocated - before < 10 * 64 * 1000 + 20'000);
+    kept = std::vector<SavedCells>();
+    CHECK_EQ(allocated, before);
+}
+
+// A part of a page of the system is never given back: the rest of it is another's.
+TEST(only_whole_pages_of_the_system_are_given_back) {
+    alignas(65'536) static std::array<std::byte, 4 * 65'536> memory;
+    for (const std::size_t page : {4'096u, 16'384u, 65'536u}) {
+        for (const std::size_t from : {0u, 1u, 4'096u, 16'384u, 65'000u}) {
+            for (const std::size_t size : {0u, 1u, 4'095u, 20'480u, 70'000u, 131'072u}) {
+                const std::span<std::byte> part = std::span(memory).subspan(from, size);
+                const std::span<std::byte> whole = whole_pages(part, page);
+                CHECK_EQ(whole.size() % page, 0u);
+                const bool fits = (from + page - 1) / page * page + page <= from + size;
+                CHECK_EQ(!whole.empty(), fits);
+                if (!fits) continue;
+                const auto begin = static_cast<std::size_t>(whole.data() - memory.data());
+                CHECK(begin % page == 0 && begin >= from && begin < from + page);
+                const std::size_t end = begin + whole.size();
+                CHECK(end <= from + size && from + size < end + page);
+            }
+        }
+    }
 }
 
 TEST(a_checksum_does_not_depend_on_parts) {

@@ -281,11 +281,12 @@ class FakeBackend : public Backend {
             common);
         for (std::size_t at = 0; at < cells.size(); ++at) {
             const std::size_t page = 1 + at / kPagePositions;
-            std::byte* to = saved.page(page).data() + at % kPagePositions * sizeof(Cell);
+            const std::size_t place = at % kPagePositions * sizeof(Cell);
+            std::byte* to = saved.page(page).data() + place;
             if (saved.is_shared(page)) {
                 if (std::memcmp(to, cells[at].get(), sizeof(Cell)) == 0) continue;
-                saved.make_own(page);
-                to = saved.page(page).data() + at % kPagePositions * sizeof(Cell);
+                saved.make_own(page, place);
+                to = saved.page(page).data() + place;
             }
             std::memcpy(to, cells[at].get(), sizeof(Cell));
         }
