@@ -119,7 +119,8 @@ class LarkMatcher final : public Matcher {
             std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
         consumed_.resize(consumed_.size() - std::min(consumed_.size(), count - ends));
         if (!pristine_->goes_back()) return count == ends || restart();
-        // After any failure, such as a mask that took too long in a search: what was consumed stands.
+        // After any failure, such as a mask that took too long in a search: what was consumed
+        // stands.
         return llg_matcher_rollback(handle_.get(), count - ends) == 0 || restart();
     }
     std::size_t accepted(std::span<const Token> tokens) override {
