@@ -119,9 +119,9 @@ class LarkMatcher final : public Matcher {
             std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
         consumed_.resize(consumed_.size() - std::min(consumed_.size(), count - ends));
         if (!pristine_->goes_back()) return count == ends || restart();
-        // After any failure, such as a mask that took too long in a search: what was consumed
-        // stands.
-        return llg_matcher_rollback(handle_.get(), count - ends) == 0 || restart();
+        if (llg_matcher_rollback(handle_.get(), count - ends) == 0) return true;
+        // A search may have come to where a mask takes too long: what was consumed before stands.
+        return search_ ? restart() : renew();
     }
     std::size_t accepted(std::span<const Token> tokens) override {
         static_assert(sizeof(Token) == sizeof(std::uint32_t));
@@ -141,7 +141,7 @@ class LarkMatcher final : public Matcher {
         return {buffer.begin(), buffer.begin() + std::max(count, 0)};
     }
     Closing closing(std::size_t most, std::size_t& work) override {
-        if (!pristine_->goes_back()) return {};
+        if (!pristine_->goes_back() || (!search_ && !error().empty())) return {};
         if (!search_)
             search_.emplace(*pristine_->tokenizer().closing, *this, most, pristine_->delimiters());
         Closing closing = search_->advance(work);
