@@ -2,10 +2,9 @@
 
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { fieldError, type JsonObject, optional, required, type Type } from "../body/field.ts";
-import { textFormat } from "../body/guidance.ts";
-import { reasoningEffort } from "../body/prompt.ts";
+import { type documentOf, type guidanceOf, textFormat } from "../body/guidance.ts";
+import { reasoningEffort, type templateVariables } from "../body/prompt.ts";
 import { mapped, notNull, object } from "../body/values.ts";
-import type { ResponsesRequest } from "./request.ts";
 import { type RequestedTool, responseTools } from "./tools.ts";
 import type { Item } from "./types.ts";
 
@@ -39,14 +38,24 @@ export const updateFields = {
   text: optional(object({ format: required(notNull(format)) }, showUpdate, "passed over")),
 };
 
+/** What they change of a request, and what that depends on. */
+interface Changeable {
+  input: readonly Item[];
+  compacts: boolean;
+  tools: { tools: RequestedTool[]; wire: JsonObject[] } | null;
+  templateVariables: ReturnType<typeof templateVariables>;
+  guidance: ReturnType<typeof guidanceOf>;
+  constraint: ReturnType<typeof documentOf>;
+}
+
 /**
  * The request as these items change it: of tools of one name, and of updates, the last one holds.
  * @throws FermataError of status 400: a form contradicts what the request asks for
  */
-export function withSettings(
-  request: ResponsesRequest,
+export function withSettings<Request extends Changeable>(
+  request: Request,
   settings: readonly Item[],
-): ResponsesRequest {
+): Request {
   const changed = { ...request };
   for (const item of settings) {
     const index = request.input.indexOf(item);
@@ -60,7 +69,7 @@ export function withSettings(
 /** The item was checked when it came. */
 const silent = { warn: () => {} };
 
-function addTools(request: ResponsesRequest, item: Item, path: string): void {
+function addTools(request: Changeable, item: Item, path: string): void {
   // A summary is text, whatever the turns were allowed to be.
   if (request.compacts) return;
   const { tools = [], wire = [] } = request.tools ?? {};
@@ -74,7 +83,7 @@ function nameOf(tool: RequestedTool): string {
   return tool.kind === "mcp" ? `mcp ${tool.server}` : tool.definition.name;
 }
 
-function update(request: ResponsesRequest, item: Item, path: string): void {
+function update(request: Changeable, item: Item, path: string): void {
   const { reasoning, text } = item as ReturnType<typeof updateOf>;
   if (reasoning?.effort !== undefined)
     request.templateVariables = {
