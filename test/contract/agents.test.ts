@@ -101,7 +101,16 @@ test("an agent is called by the name that Ollama's list gives it, too", async ()
 test.each([
   ["/v1/chat/completions", question, { prompt_tokens: 50, completion_tokens: 14 }],
   ["/v1/responses", { input: "Which files?" }, { input_tokens: 50, output_tokens: 14 }],
-  ["/v1/messages", question, { input_tokens: 26, output_tokens: 14 }],
+  [
+    "/v1/messages",
+    question,
+    {
+      input_tokens: 1,
+      cache_creation_input_tokens: 25,
+      cache_read_input_tokens: 24,
+      output_tokens: 14,
+    },
+  ],
 ])("%s: usage counts the agents that were delegated to", async (url, body, total) => {
   const world = agentWorld();
   scriptDelegation(world);
