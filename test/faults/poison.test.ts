@@ -119,7 +119,8 @@ const runs: [string, (running: ServedCommand) => Promise<() => Promise<Answer>>]
   [
     "run of a conversation",
     async (running) => {
-      const schema = { type: "string", minLength: long.max_tokens };
+      // A shorter text, once it repeats itself, is closed before what kills does.
+      const schema = { type: "string", minLength: 10 * long.max_tokens };
       const response_format = { type: "json_schema", json_schema: { name: "long", schema } };
       const { id } = await posted(running, "/api/conversations", {});
       await posted(running, `/api/conversations/${id}/runs`, {
