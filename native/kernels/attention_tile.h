@@ -15,7 +15,11 @@
 namespace fermata::attention {
 
 // From this many rows on, transposing the keys costs less than a sum across lanes for each score.
+// The two differ in the last bits. So that a draft's tokens have the bits that they have one after
+// another, the number of tokens decides only from kManyTokens on: a draft has at most 15, and one
+// more token before it.
 constexpr int kManyRows = 8;
+constexpr int kManyTokens = 17;
 // Their scores fill 12 KiB, beside 16 KiB of keys or values of a head of 64.
 constexpr int kRowsAtOnce = 48;
 
@@ -184,7 +188,7 @@ class Tile {
                     rows[count++] = {(h * tokens_ + t) * op_.group + g, sees[t] == Sees::kAll};
                 }
             }
-            run_head(rows, count, read_block(first_head_ + h, first, n, count >= kManyRows));
+            run_head(rows, count, read_block(first_head_ + h, first, n, count));
         }
     }
 
@@ -236,11 +240,13 @@ class Tile {
         return {view.at(first + kBlock, 0, stream_) + head * kBlock * view.head, view.head};
     }
 
-    /** What is neither f16 nor f32 is dequantized; for many rows keys are transposed besides. */
-    Block read_block(std::int64_t head, std::int64_t first, int n, bool for_many) {
+    /** For many rows, and what is neither f16 nor f32 in any case, made floats; some are
+     * transposed. */
+    Block read_block(std::int64_t head, std::int64_t first, int n, int rows) {
+        const bool for_many = rows >= kManyRows;
         Block block{first,
                     n,
-                    for_many,
+                    op_.group >= kManyRows || op_.tokens >= kManyTokens,
                     op_.k.type == GGML_TYPE_F16,
                     op_.v.type == GGML_TYPE_F16,
                     op_.k.at(first, head, stream_),
@@ -249,15 +255,16 @@ class Tile {
                     ahead_of(op_.v, head, first),
                     op_.k.position,
                     op_.v.position};
-        if (!block.half_keys && op_.k.type != GGML_TYPE_F32) {
+        if (op_.k.type != GGML_TYPE_F32 && !(block.half_keys && (block.transposed || !for_many))) {
             as_floats(op_.k.type, block.keys, block.key_stride, n, op_.key_size, plain_keys_);
+            block.half_keys = false;
         }
         if (op_.v.type != GGML_TYPE_F32 && (for_many || !block.half_values)) {
             as_floats(op_.v.type, block.values, block.value_stride, n, op_.value_size,
                       plain_values_);
             block.half_values = false;
         }
-        if (for_many) {
+        if (block.transposed) {
             const auto transpose =
                 block.half_keys ? transpose_keys<ggml_fp16_t> : transpose_keys<float>;
             transpose(transposed_, block.keys, block.key_stride, n, op_.key_size);

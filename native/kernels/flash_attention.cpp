@@ -5,9 +5,10 @@
 // the same keys (the query heads of a group, the tokens of a tile) are computed together, with
 // their sums in registers, and a key block is transposed once for all of them.
 //
-// A row's result depends neither on the number of threads nor on the other streams of the batch:
-// its keys are taken in chunks of 128 positions, each chunk in blocks of 64, and the chunks' sums
-// are merged from left to right, whichever thread made them.
+// A row's result depends neither on the number of threads nor on the other streams of the batch,
+// nor on up to 15 other tokens of its own stream: its keys are taken in chunks of 128 positions,
+// each chunk in blocks of 64, and the chunks' sums are merged from left to right, whichever thread
+// made them.
 //
 // ggml-cpu is compiled with its own operator renamed to ggml_flash_attn_ext_fallback
 // (native/llama-cpp.cmake), which takes what this file does not: ALiBi, a mask per head, heads

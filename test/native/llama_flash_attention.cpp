@@ -233,6 +233,31 @@ TEST(a_row_keeps_its_bits_beside_other_streams_and_on_any_number_of_threads) {
     }
 }
 
+// So a draft changes no token.
+TEST(a_token_keeps_its_bits_beside_others_of_its_sequence) {
+    std::mt19937 random(11);
+    for (int round = 0; round < 40; ++round) {
+        Shape s;
+        s.key_size = one_of(random, {64, 80, 128, 256});
+        s.value_size = one_of(random, {s.key_size, 64});
+        s.kv_heads = one_of(random, {1, 2, 4});
+        s.heads = s.kv_heads * one_of(random, {1, 3, 4, 6, 7, 8, 16});
+        s.tokens = one_of(random, {2, 3, 5, 16});
+        s.positions = one_of(random, {256, 300, 1024});
+        s.keys = one_of(random, {GGML_TYPE_F16, GGML_TYPE_F16, GGML_TYPE_F32});
+        const Inputs in = random_inputs(s, random);
+        const std::vector<float> together = attended(s, in, 2);
+        Shape alone = s;
+        alone.tokens = 1;
+        const std::size_t size = 1UL * s.heads * s.value_size;
+        for (int token = 0; token < s.tokens; ++token) {
+            const std::vector<float> own(together.begin() + token * size,
+                                         together.begin() + (token + 1) * size);
+            CHECK_EQ(farthest(own, attended(alone, part_of(s, in, 0, token), 2)), 0.0);
+        }
+    }
+}
+
 TEST(a_short_prompt_deep_in_a_context_has_the_same_bits_on_any_number_of_threads) {
     std::mt19937 random(10);
     for (const int tokens : {7, 33, 64, 200}) {
