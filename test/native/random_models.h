@@ -37,13 +37,16 @@ class RandomModel {
    public:
     static constexpr std::int32_t kWindow = 48;
 
-    explicit RandomModel(Kind kind) : kind_(kind), gguf_(gguf_init_empty()) {
+    // `has_mtp`: of a delta net. Its layers then add little to what they get, and the MTP layer
+    // behind them mostly says what the model will say itself.
+    explicit RandomModel(Kind kind, bool has_mtp = false)
+        : kind_(kind), has_mtp_(has_mtp), gguf_(gguf_init_empty()) {
         weights_ = ggml_init(
             {.mem_size = std::size_t{96} << 20, .mem_buffer = nullptr, .no_alloc = false});
         CHECK(weights_ != nullptr);
         copy_vocabulary("models/fermata-small.gguf");
         gguf_set_val_str(gguf_, "general.architecture", name_of(kind));
-        set("block_count", kLayers);
+        set("block_count", kLayers + (has_mtp ? 1 : 0));
         set("context_length", 4096);
         set("embedding_length", kWidth);
         set("feed_forward_length", kInner);
@@ -53,6 +56,7 @@ class RandomModel {
         if (kind == Kind::kSlidingWindow) add_sliding_window();
         if (kind == Kind::kHybrid) add_hybrid();
         if (kind == Kind::kDeltaNet) add_delta_net();
+        if (has_mtp) add_mtp_layer();
         if (kind == Kind::kRecurrent) add_recurrent();
     }
     ~RandomModel() {
@@ -64,8 +68,9 @@ class RandomModel {
 
     // Returns its path.
     std::string write() const {
-        const auto path = std::filesystem::temp_directory_path() /
-                          (std::string("fermata-random-") + name_of(kind_) + ".gguf");
+        const auto path =
+            std::filesystem::temp_directory_path() /
+            (std::string("fermata-random-") + name_of(kind_) + (has_mtp_ ? "-mtp.gguf" : ".gguf"));
         CHECK(gguf_write_to_file(gguf_, path.c_str(), false));
         return path;
     }
@@ -108,6 +113,10 @@ class RandomModel {
         gguf_add_tensor(gguf_, added);
     }
     void norm(const std::string& name, std::int64_t size) { tensor(name, {size}, 1.0f, 0.1f); }
+    // What a layer adds.
+    void addend(const std::string& name, std::int64_t from) {
+        tensor(name, {from, kWidth}, 0.0f, has_mtp_ ? 0.0005f : 0.0f);
+    }
     static std::string block(std::int64_t layer) { return "blk." + std::to_string(layer) + "."; }
 
     // `parts`: of a query; with two, one of them is its gate.
@@ -115,7 +124,7 @@ class RandomModel {
         tensor(block(layer) + "attn_q.weight", {kWidth, parts * kHeads * kHead});
         tensor(block(layer) + "attn_k.weight", {kWidth, kKvHeads * kHead});
         tensor(block(layer) + "attn_v.weight", {kWidth, kKvHeads * kHead});
-        tensor(block(layer) + "attn_output.weight", {kHeads * kHead, kWidth});
+        addend(block(layer) + "attn_output.weight", kHeads * kHead);
         norm(block(layer) + "attn_q_norm.weight", kHead);
         norm(block(layer) + "attn_k_norm.weight", kHead);
     }
@@ -126,7 +135,7 @@ class RandomModel {
     void add_inner(std::int64_t layer) {
         tensor(block(layer) + "ffn_gate.weight", {kWidth, kInner});
         tensor(block(layer) + "ffn_up.weight", {kWidth, kInner});
-        tensor(block(layer) + "ffn_down.weight", {kInner, kWidth});
+        addend(block(layer) + "ffn_down.weight", kInner);
     }
 
     void add_sliding_window() {
@@ -202,8 +211,26 @@ class RandomModel {
             tensor(block(layer) + "ssm_beta.weight", {kWidth, kStateHeads});
             tensor(block(layer) + "ssm_alpha.weight", {kWidth, kStateHeads});
             norm(block(layer) + "ssm_norm.weight", kHead);
-            tensor(block(layer) + "ssm_out.weight", {kValues, kWidth});
+            addend(block(layer) + "ssm_out.weight", kValues);
         }
+    }
+
+    // It goes by the token for the most part, and a little by what the model gave for the one
+    // before.
+    void add_mtp_layer() {
+        set("nextn_predict_layers", 1);
+        tensor("output.weight", {kWidth, vocabulary_}, 0.0f, 1.7f);  // it is sure of its choice
+        norm(block(kLayers) + "attn_norm.weight", kWidth);
+        norm(block(kLayers) + "post_attention_norm.weight", kWidth);
+        add_inner(kLayers);
+        add_attention(kLayers, 2);
+        tensor(block(kLayers) + "nextn.enorm.weight", {kWidth}, 1.0f, 1e-6f);
+        tensor(block(kLayers) + "nextn.hnorm.weight", {kWidth}, 1.0f, 1e-6f);
+        const std::string projection = block(kLayers) + "nextn.eh_proj.weight";
+        tensor(projection, {2 * kWidth, kWidth}, 0.0f, 0.005f);
+        auto* values = static_cast<float*>(ggml_get_tensor(weights_, projection.c_str())->data);
+        for (std::int64_t i = 0; i < kWidth; ++i)
+            values[i * 2 * kWidth + i] += 1.0f;
     }
 
     void add_recurrent() {
@@ -229,6 +256,7 @@ class RandomModel {
     }
 
     Kind kind_;
+    bool has_mtp_;
     gguf_context* gguf_;
     ggml_context* weights_ = nullptr;
     std::int64_t vocabulary_ = 0;
