@@ -21,16 +21,24 @@ constexpr std::int32_t kPrompt = 90;
 constexpr std::int32_t kUndo = 8;
 constexpr std::int32_t kText = 1, kOther = 2;  // seeds
 
-void for_each_layout(Body body) {
-    const std::string path = RandomModel(Kind::kDeltaNet, true).write();
+void for_each_layout(Kind kind, Body body) {
+    const std::string path = RandomModel(kind, true).write();
     auto loaded = Model::load(
         {.path = path, .gpu_layers = test_gpu_layers(), .mtp_layers = true, .on_progress = {}});
     if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
     model = loaded.value();
     CHECK_EQ(mtp_problem(*model), "");
-    for (const CacheLayout layout : {CacheLayout::kStreams, CacheLayout::kUnified})
+    for (const CacheLayout layout : {CacheLayout::kStreams, CacheLayout::kUnified}) {
+        std::printf("  %s, %s\n", name_of(kind),
+                    layout == CacheLayout::kStreams ? "streams" : "unified");
         body(layout);
+    }
     model.reset();
+}
+
+void for_each_layout(Body body) {
+    for (const Kind kind : {Kind::kDeltaNet, Kind::kDeltaNetWithExperts})
+        for_each_layout(kind, body);
 }
 
 std::unique_ptr<LlamaBackend> make_backend(CacheLayout layout, bool mtp_layers,

@@ -17,7 +17,14 @@
 
 namespace fermata::testing {
 
-enum class Kind : std::uint8_t { kSlidingWindow, kHybrid, kDeltaNet, kRecurrent };
+enum class Kind : std::uint8_t {
+    kSlidingWindow,
+    kHybrid,
+    kDeltaNet,
+    kDeltaNetWithExperts,
+    kMambaHybrid,
+    kRecurrent,
+};
 
 inline const char* name_of(Kind kind) {
     switch (kind) {
@@ -27,6 +34,10 @@ inline const char* name_of(Kind kind) {
             return "lfm2";
         case Kind::kDeltaNet:
             return "qwen35";
+        case Kind::kDeltaNetWithExperts:
+            return "qwen3next";
+        case Kind::kMambaHybrid:
+            return "granitehybrid";
         case Kind::kRecurrent:
             return "mamba2";
     }
@@ -37,7 +48,7 @@ class RandomModel {
    public:
     static constexpr std::int32_t kWindow = 48;
 
-    // `has_mtp`: of a delta net. Its layers then add little to what they get, and the MTP layer
+    // `has_mtp`: of delta nets. Its layers then add little to what they get, and the MTP layer
     // behind them mostly says what the model will say itself.
     explicit RandomModel(Kind kind, bool has_mtp = false)
         : kind_(kind), has_mtp_(has_mtp), gguf_(gguf_init_empty()) {
@@ -55,7 +66,8 @@ class RandomModel {
         tensor("token_embd.weight", {kWidth, vocabulary_});
         if (kind == Kind::kSlidingWindow) add_sliding_window();
         if (kind == Kind::kHybrid) add_hybrid();
-        if (kind == Kind::kDeltaNet) add_delta_net();
+        if (kind == Kind::kDeltaNet || kind == Kind::kDeltaNetWithExperts) add_delta_net();
+        if (kind == Kind::kMambaHybrid) add_mamba_hybrid();
         if (has_mtp) add_mtp_layer();
         if (kind == Kind::kRecurrent) add_recurrent();
     }
@@ -77,7 +89,8 @@ class RandomModel {
 
    private:
     static constexpr std::int64_t kLayers = 6, kWidth = 64, kInner = 128, kHead = 16;
-    static constexpr std::int64_t kHeads = 4, kKvHeads = 2;
+    static constexpr std::int64_t kHeads = 4, kKvHeads = 2, kExperts = 4;
+    static constexpr std::int64_t kState = 16, kSteps = 8;  // of Mamba
 
     std::string key(const std::string& name) const {
         return std::string(name_of(kind_)) + "." + name;
@@ -114,8 +127,8 @@ class RandomModel {
     }
     void norm(const std::string& name, std::int64_t size) { tensor(name, {size}, 1.0f, 0.1f); }
     // What a layer adds.
-    void addend(const std::string& name, std::int64_t from) {
-        tensor(name, {from, kWidth}, 0.0f, has_mtp_ ? 0.0005f : 0.0f);
+    void addend(const std::string& name, std::int64_t from, std::int64_t experts = 1) {
+        tensor(name, {from, kWidth, experts}, 0.0f, has_mtp_ ? 0.0005f : 0.0f);
     }
     static std::string block(std::int64_t layer) { return "blk." + std::to_string(layer) + "."; }
 
@@ -125,6 +138,7 @@ class RandomModel {
         tensor(block(layer) + "attn_k.weight", {kWidth, kKvHeads * kHead});
         tensor(block(layer) + "attn_v.weight", {kWidth, kKvHeads * kHead});
         addend(block(layer) + "attn_output.weight", kHeads * kHead);
+        if (kind_ == Kind::kMambaHybrid) return;
         norm(block(layer) + "attn_q_norm.weight", kHead);
         norm(block(layer) + "attn_k_norm.weight", kHead);
     }
@@ -133,9 +147,22 @@ class RandomModel {
         add_inner(layer);
     }
     void add_inner(std::int64_t layer) {
+        if (kind_ == Kind::kDeltaNetWithExperts) return add_experts(layer);
         tensor(block(layer) + "ffn_gate.weight", {kWidth, kInner});
         tensor(block(layer) + "ffn_up.weight", {kWidth, kInner});
         addend(block(layer) + "ffn_down.weight", kInner);
+    }
+
+    // And one that all tokens share.
+    void add_experts(std::int64_t layer) {
+        tensor(block(layer) + "ffn_gate_inp.weight", {kWidth, kExperts});
+        tensor(block(layer) + "ffn_gate_exps.weight", {kWidth, kInner, kExperts});
+        tensor(block(layer) + "ffn_up_exps.weight", {kWidth, kInner, kExperts});
+        addend(block(layer) + "ffn_down_exps.weight", kInner, kExperts);
+        tensor(block(layer) + "ffn_gate_inp_shexp.weight", {kWidth});
+        tensor(block(layer) + "ffn_gate_shexp.weight", {kWidth, kInner});
+        tensor(block(layer) + "ffn_up_shexp.weight", {kWidth, kInner});
+        addend(block(layer) + "ffn_down_shexp.weight", kInner);
     }
 
     void add_sliding_window() {
@@ -154,20 +181,24 @@ class RandomModel {
         }
     }
 
-    // The first layer has no attention, as in the real ones.
-    void add_hybrid() {
+    // Each third layer has attention; the first one has none, as in the real ones.
+    void set_heads() {
         set("attention.head_count", kHeads);
         std::array<std::uint32_t, kLayers> heads{};
         for (std::size_t layer = 2; layer < heads.size(); layer += 3)
             heads[layer] = kKvHeads;
         gguf_set_arr_data(gguf_, key("attention.head_count_kv").c_str(), GGUF_TYPE_UINT32,
                           heads.data(), heads.size());
+    }
+
+    void add_hybrid() {
+        set_heads();
         set("shortconv.l_cache", 3);
         norm("token_embd_norm.weight", kWidth);
         for (std::int64_t layer = 0; layer < kLayers; ++layer) {
             norm(block(layer) + "attn_norm.weight", kWidth);
             add_feed_forward(layer);
-            if (heads[static_cast<std::size_t>(layer)] > 0) {
+            if (layer % 3 == 2) {
                 add_attention(layer);
                 continue;
             }
@@ -180,14 +211,23 @@ class RandomModel {
     // Each third layer has attention, with a gate.
     void add_delta_net() {
         constexpr std::int64_t kStateHeads = 4, kKeyHeads = 2, kValues = kStateHeads * kHead;
+        const bool has_experts = kind_ == Kind::kDeltaNetWithExperts;
         set("attention.head_count", kHeads);
         set("attention.head_count_kv", kKvHeads);
         set("attention.key_length", kHead);
         set("attention.value_length", kHead);
         set("full_attention_interval", 3);
-        const std::array<std::int32_t, 4> sections{4, 2, 2, 0};
-        gguf_set_arr_data(gguf_, key("rope.dimension_sections").c_str(), GGUF_TYPE_INT32,
-                          sections.data(), sections.size());
+        set("rope.dimension_count", kHead);
+        if (has_experts) {
+            set("expert_count", kExperts);
+            set("expert_used_count", 2);
+            set("expert_feed_forward_length", kInner);
+            set("expert_shared_feed_forward_length", kInner);
+        } else {
+            const std::array<std::int32_t, 4> sections{4, 2, 2, 0};
+            gguf_set_arr_data(gguf_, key("rope.dimension_sections").c_str(), GGUF_TYPE_INT32,
+                              sections.data(), sections.size());
+        }
         set("ssm.conv_kernel", 4);
         set("ssm.inner_size", kValues);
         set("ssm.state_size", kHead);
@@ -208,8 +248,12 @@ class RandomModel {
             tensor(block(layer) + "ssm_conv1d.weight", {4, kConvolved});
             tensor(block(layer) + "ssm_dt.bias", {kStateHeads}, -2.0f, 0.5f);
             tensor(block(layer) + "ssm_a", {kStateHeads}, -0.5f, 0.3f);
-            tensor(block(layer) + "ssm_beta.weight", {kWidth, kStateHeads});
-            tensor(block(layer) + "ssm_alpha.weight", {kWidth, kStateHeads});
+            if (has_experts) {
+                tensor(block(layer) + "ssm_ba.weight", {kWidth, 2 * kStateHeads});
+            } else {
+                tensor(block(layer) + "ssm_beta.weight", {kWidth, kStateHeads});
+                tensor(block(layer) + "ssm_alpha.weight", {kWidth, kStateHeads});
+            }
             norm(block(layer) + "ssm_norm.weight", kHead);
             addend(block(layer) + "ssm_out.weight", kValues);
         }
@@ -233,25 +277,44 @@ class RandomModel {
             values[i * 2 * kWidth + i] += 1.0f;
     }
 
-    void add_recurrent() {
-        constexpr std::int64_t kState = 16, kSteps = 8, kConvolved = kInner + 2 * kState;
+    // The sizes of Mamba 2's layers.
+    void set_mamba() {
         set("ssm.conv_kernel", 4);
         set("ssm.inner_size", kInner);
         set("ssm.state_size", kState);
         set("ssm.time_step_rank", kSteps);
         set("ssm.group_count", 1);
+    }
+    void add_mamba(std::int64_t layer) {
+        constexpr std::int64_t kConvolved = kInner + 2 * kState;
+        tensor(block(layer) + "ssm_in.weight", {kWidth, kInner + kConvolved + kSteps});
+        tensor(block(layer) + "ssm_conv1d.weight", {4, kConvolved});
+        tensor(block(layer) + "ssm_conv1d.bias", {kConvolved}, 0.0f, 0.1f);
+        tensor(block(layer) + "ssm_dt.bias", {kSteps}, -2.0f, 0.5f);
+        tensor(block(layer) + "ssm_a", {1, kSteps}, -0.5f, 0.3f);
+        tensor(block(layer) + "ssm_d", {1, kSteps}, 1.0f, 0.1f);
+        norm(block(layer) + "ssm_norm.weight", kInner);
+        tensor(block(layer) + "ssm_out.weight", {kInner, kWidth});
+    }
+
+    void add_recurrent() {
+        set_mamba();
         set("attention.head_count", 0);
         norm("output_norm.weight", kWidth);
         for (std::int64_t layer = 0; layer < kLayers; ++layer) {
             norm(block(layer) + "attn_norm.weight", kWidth);
-            tensor(block(layer) + "ssm_in.weight", {kWidth, kInner + kConvolved + kSteps});
-            tensor(block(layer) + "ssm_conv1d.weight", {4, kConvolved});
-            tensor(block(layer) + "ssm_conv1d.bias", {kConvolved}, 0.0f, 0.1f);
-            tensor(block(layer) + "ssm_dt.bias", {kSteps}, -2.0f, 0.5f);
-            tensor(block(layer) + "ssm_a", {1, kSteps}, -0.5f, 0.3f);
-            tensor(block(layer) + "ssm_d", {1, kSteps}, 1.0f, 0.1f);
-            norm(block(layer) + "ssm_norm.weight", kInner);
-            tensor(block(layer) + "ssm_out.weight", {kInner, kWidth});
+            add_mamba(layer);
+        }
+    }
+
+    void add_mamba_hybrid() {
+        set_mamba();
+        set_heads();
+        norm("output_norm.weight", kWidth);
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+            norm(block(layer) + "attn_norm.weight", kWidth);
+            layer % 3 == 2 ? add_attention(layer) : add_mamba(layer);
+            add_feed_forward(layer);
         }
     }
 
