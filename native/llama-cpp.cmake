@@ -83,6 +83,15 @@ foreach(kernel amx_products flash_attention quantized_products)
 endforeach()
 target_include_directories(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native ${ggml_cpu_folder}/ggml-cpu)
 
+# Rows of more kinds of models can be taken back.
+get_target_property(llama_folder llama SOURCE_DIR)
+set_source_files_properties(${llama_folder}/llama-arch.cpp TARGET_DIRECTORY llama PROPERTIES
+  COMPILE_DEFINITIONS llm_arch_supports_rs_rollback=llm_arch_supports_rs_rollback_by_llama)
+set(undo_kinds ${CMAKE_CURRENT_SOURCE_DIR}/native/compat/undo_kinds.cpp)
+target_sources(llama PRIVATE ${undo_kinds})
+set_source_files_properties(${undo_kinds} TARGET_DIRECTORY llama
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 # Lets another clone link these archives instead of compiling them again (scripts/setup/shared-llama.mjs).
 set(llama_parts llama ggml ggml-base)
 foreach(part ggml-cpu ggml-blas ggml-cuda ggml-metal ggml-vulkan)

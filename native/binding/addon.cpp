@@ -34,7 +34,8 @@ Napi::Value load(const Napi::CallbackInfo& info) {
 
 Napi::Value probe(const Napi::CallbackInfo& info) {
     if (!info[0].IsString()) throw invalid_argument("probe takes a path.");
-    if (const auto error = probe_model(info[0].As<Napi::String>())) {
+    const bool mtp_layers = info[1].IsBoolean() && info[1].As<Napi::Boolean>();
+    if (const auto error = probe_model(info[0].As<Napi::String>(), mtp_layers)) {
         throw Refusal(std::string(error_code_name(error->code)), error->message);
     }
     return info.Env().Undefined();

@@ -16,6 +16,7 @@ ModelOptions model_options_of(const LoadOptions& options) {
     model_options.path = options.model_path;
     model_options.gpu_layers = options.gpu_layers;
     model_options.placement = options.placement;
+    model_options.mtp_layers = options.draft_mtp;
     return model_options;
 }
 
@@ -27,6 +28,9 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
     model_options.measures = true;
     auto model = Model::load(model_options);
     if (!model.ok()) return model.error();
+    if (options.draft_mtp) {
+        if (auto refused = mtp_refusal(*model.value())) return *refused;
+    }
     std::shared_ptr<const Model> draft;
     if (options.draft_model) {
         auto loaded = load_draft_weights(options, {}, true);
@@ -43,8 +47,10 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
         auto needs = LlamaBackend::measure(*model.value(), backend);
         if (!needs.ok()) return needs.error();
         all.push_back(std::move(needs.value()));
-        if (draft == nullptr) continue;
-        auto more = LlamaBackend::measure(*draft, draft_backend_options(options, backend));
+        if (draft == nullptr && !options.draft_mtp) continue;
+        auto more = options.draft_mtp
+                        ? LlamaBackend::measure(*model.value(), mtp_backend_options(backend))
+                        : LlamaBackend::measure(*draft, draft_backend_options(options, backend));
         if (!more.ok()) return more.error();
         all.back().add(more.value());
     }
@@ -57,6 +63,9 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
     model_options.on_progress = on_progress;
     auto model = Model::load(model_options);
     if (!model.ok()) return model.error();
+    if (options.draft_mtp) {
+        if (auto refused = mtp_refusal(*model.value())) return *refused;
+    }
     auto backend = LlamaBackend::create(model.value(), options.backend);
     if (!backend.ok()) return backend.error();
     LoadedEngine loaded{.model = std::move(model.value()),
@@ -66,18 +75,19 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
                         .abort_decode = {}};
     LlamaBackend* const own = loaded.backend.get();
     loaded.abort_decode = [own] { own->set_abort(); };
-    if (options.draft_model) {
+    if (options.draft_model || options.draft_mtp) {
         // The weights that everything waits for are there.
-        auto draft = load_draft_model(options, *loaded.model, *own,
-                                      [&on_progress](float) { return on_progress(1.0f); });
+        auto draft = options.draft_mtp
+                         ? load_mtp_layers(options, loaded.model, *own)
+                         : load_draft_model(options, *loaded.model, *own,
+                                            [&on_progress](float) { return on_progress(1.0f); });
         if (!draft.ok()) return draft.error();
         LlamaBackend* const its = draft.value().get();
         loaded.abort_decode = [own, its] {
             own->set_abort();
             its->set_abort();
         };
-        loaded.draft_model =
-            make_draft_model(std::move(draft.value()), *loaded.model, its->model());
+        loaded.draft_model = make_draft_model(std::move(draft.value()), *own);
     }
     if (options.loop.scheduler.disk_limit > 0) {
         const CacheShape shape = loaded.backend->shape();
@@ -92,10 +102,11 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
     return loaded;
 }
 
-std::optional<Error> probe_model(const std::string& path) {
+std::optional<Error> probe_model(const std::string& path, bool mtp_layers) {
     ModelOptions options;
     options.path = path;
     options.measures = true;
+    options.mtp_layers = mtp_layers;
     auto model = Model::load(options);
     if (!model.ok()) return model.error();
     BackendOptions backend;
@@ -104,6 +115,11 @@ std::optional<Error> probe_model(const std::string& path) {
     // A context plans the graphs of a prompt and of a single row.
     auto needs = LlamaBackend::measure(*model.value(), backend);
     if (!needs.ok()) return needs.error();
+    if (mtp_layers) {
+        if (auto refused = mtp_refusal(*model.value())) return refused;
+        auto more = LlamaBackend::measure(*model.value(), mtp_backend_options(backend));
+        if (!more.ok()) return more.error();
+    }
     if (model.value()->vocabulary().end_token() < 0)
         return Error{ErrorCode::kModelLoadFailed, "The vocabulary has no end token."};
     return std::nullopt;

@@ -33,6 +33,7 @@ struct LoadOptions {
     std::string cache_dir;
     std::optional<RedisAddress> cache_remote;
     std::optional<DraftModelOptions> draft_model;
+    bool draft_mtp = false;  // the model's own MTP layers draft; without draft_model
 };
 
 struct LoadedEngine {
@@ -53,7 +54,8 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
                                                 const std::vector<std::int32_t>& context_sizes);
 
 // Plans the model's graphs without reading its weights, so that whatever llama.cpp cannot bear in
-// this file shows now, be it by the end of the process. nullopt: it can be loaded.
-std::optional<Error> probe_model(const std::string& path);
+// this file shows now, be it by the end of the process. `mtp_layers`: of these too. nullopt: it can
+// be loaded.
+std::optional<Error> probe_model(const std::string& path, bool mtp_layers);
 
 }  // namespace fermata

@@ -254,6 +254,8 @@ LoadOptions to_load_options(const Napi::Value& value) {
                               .gpu_layers = draft.int32("gpuLayers", -1, kMaxInt32),
                               .context_size = draft.int32("contextSize", 2, kMaxContext)};
     }
+    if (fields.has("draftMtp"))
+        options.draft_mtp = backend.keeps_states = fields.boolean("draftMtp");
     options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
     options.loop.audit = fields.boolean("audit");
     return options;

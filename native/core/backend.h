@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,14 +59,12 @@ enum class DecodeStatus : std::uint8_t {
     kFailed,   // the slots in the batch must be cleared
 };
 
-class Backend {
+// Computes rows into slots: all that a DraftModel needs.
+class Decoder {
    public:
-    virtual ~Backend() = default;
+    virtual ~Decoder() = default;
 
     virtual CacheShape shape() const = 0;
-    // That compute on the processor now; 0: not told.
-    virtual std::int32_t compute_threads() const { return 0; }
-
     // Rows are grouped by slot, slots ascending, positions ascending without gaps from the slot's
     // length. At most shape().max_rows.
     virtual DecodeStatus decode(std::span<const BatchRow> rows) = 0;
@@ -77,6 +76,24 @@ class Backend {
     virtual bool copy_prefix(SlotId from, SlotId to, std::int32_t length) = 0;
     // Keeps positions [0, length). length 0 clears the slot. false: it cannot, nothing was changed.
     virtual bool truncate(SlotId slot, std::int32_t length) = 0;
+    virtual bool is_end(Token token) const = 0;
+
+    // Positions of the slot whose rows can be computed now, from what else there is of its text.
+    // Those before them never can: decode() gets the text without them.
+    struct Readable {
+        std::int32_t first = 0;
+        std::int32_t end = std::numeric_limits<std::int32_t>::max();
+    };
+    virtual Readable readable(SlotId /*slot*/) const { return {}; }
+    // false: rows of tokens that it proposed itself are poorer than those of the same tokens in a
+    // text, which replace them.
+    virtual bool keeps_proposed() const { return true; }
+};
+
+class Backend : public Decoder {
+   public:
+    // That compute on the processor now; 0: not told.
+    virtual std::int32_t compute_threads() const { return 0; }
 
     // Without partial_truncate: what cut_back() needs of the slot to give it its present length
     // again, once it has grown. Bytes of it; 0: there is none now.
@@ -106,7 +123,6 @@ class Backend {
     virtual std::string_view piece(Token token) const = 0;
     // As piece(), but control and end-of-generation tokens are spelled out.
     virtual std::string spelled_piece(Token token) const = 0;
-    virtual bool is_end(Token token) const = 0;
     // An end-of-generation token of this vocabulary.
     virtual Token end_token() const = 0;
 };

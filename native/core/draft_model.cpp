@@ -20,7 +20,7 @@ constexpr double kWeightOfNew = 0.1;
 
 }  // namespace
 
-DraftModel::DraftModel(std::unique_ptr<Backend> backend, std::int32_t vocabulary_size, Clock clock)
+DraftModel::DraftModel(std::unique_ptr<Decoder> backend, std::int32_t vocabulary_size, Clock clock)
     : backend_(std::move(backend)),
       shape_(backend_->shape()),
       vocabulary_size_(static_cast<std::size_t>(vocabulary_size)),
@@ -110,6 +110,7 @@ std::vector<DraftModel::Answer> DraftModel::propose(std::span<const Reader> read
         round = now;
         if (open.empty() || !decode()) break;
     }
+    if (!backend_->keeps_proposed()) drop_proposed(readers);
     spent_ += clock_() - began;
     return answers;
 }
@@ -136,11 +137,27 @@ std::vector<DraftModel::Open> DraftModel::extend(std::span<const Reader> readers
     return going;
 }
 
-// `length`: so many tokens of the text are in its cache.
+void DraftModel::drop_proposed(std::span<const Reader> readers) {
+    for (const Reader& reader : readers) {
+        auto& tokens = text(reader.slot).tokens;
+        if (tokens.size() <= reader.tokens.size()) continue;
+        tokens.resize(reader.tokens.size());
+        if (!backend_->truncate(reader.slot, static_cast<std::int32_t>(tokens.size())))
+            forget(reader.slot);
+    }
+}
+
+// The row that tells the next token, at least.
+bool DraftModel::can_read(const Reader& reader) const {
+    const auto [first, end] = backend_->readable(reader.slot);
+    const auto size = static_cast<std::int32_t>(reader.tokens.size());
+    return size > first && size <= end && size <= shape_.cells_per_sequence;
+}
+
+// `length`: so many tokens of the text are in its cache, or lacking.
 bool DraftModel::is_worth_reading(const Reader& reader, std::int32_t length) const {
     const auto size = static_cast<std::int32_t>(reader.tokens.size());
-    if (size > shape_.cells_per_sequence || read_row_.value * (size - length) > reader.worth)
-        return false;
+    if (read_row_.value * (size - length) > reader.worth) return false;
     const auto is_known = [this](Token token) {
         return static_cast<std::size_t>(token) < vocabulary_size_;
     };
@@ -150,8 +167,10 @@ bool DraftModel::is_worth_reading(const Reader& reader, std::int32_t length) con
 // The slot has what it can have of the text without reading. Returns how many rows are left to
 // read; 0: it is not to be read.
 std::int32_t DraftModel::bring_to_common(const Reader& reader) {
+    if (!can_read(reader)) return 0;
     const auto [from, length] = source_of(reader);
-    if (!is_worth_reading(reader, length)) return 0;
+    const std::int32_t first = backend_->readable(reader.slot).first;
+    if (!is_worth_reading(reader, std::max(length, first))) return 0;
     auto& [tokens, salt] = text(reader.slot);
     const std::int32_t stays = from == reader.slot ? length : 0;
     if (stays < static_cast<std::int32_t>(tokens.size())) {
@@ -163,6 +182,8 @@ std::int32_t DraftModel::bring_to_common(const Reader& reader) {
     }
     if (from != reader.slot && backend_->copy_prefix(from, reader.slot, length))
         tokens.assign(reader.tokens.begin(), reader.tokens.begin() + length);
+    if (static_cast<std::int32_t>(tokens.size()) < first)
+        tokens.assign(reader.tokens.begin(), reader.tokens.begin() + first);
     salt = reader.salt;
     return static_cast<std::int32_t>(reader.tokens.size() - tokens.size());
 }

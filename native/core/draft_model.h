@@ -1,7 +1,8 @@
-// A second, smaller model of the same vocabulary, which says what sequences may go on with. It
-// reads along in a cache of its own, each sequence in the slot of the same number: what that has in
-// common with the sequence stays, the rest is read when a draft is wanted. It never decides what a
-// sequence says, so whatever goes wrong here costs drafts and nothing else.
+// A second, smaller model of the same vocabulary, or MTP layers of the first one, which say what
+// sequences may go on with. It reads along in a cache of its own, each sequence in the slot of the
+// same number: what that has in common with the sequence stays, the rest is read when a draft is
+// wanted. It never decides what a sequence says, so whatever goes wrong here costs drafts and
+// nothing else.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ class DraftModel {
 
     // The cache of `backend` has a slot for each of the sequences' and can be cut back, and decodes
     // kMostRead rows at once. Both models know the tokens below `vocabulary_size`.
-    DraftModel(std::unique_ptr<Backend> backend, std::int32_t vocabulary_size, Clock clock);
+    DraftModel(std::unique_ptr<Decoder> backend, std::int32_t vocabulary_size, Clock clock);
 
     struct Reader {
         SlotId slot = kNoSlot;
@@ -88,6 +89,7 @@ class DraftModel {
     Text& text(SlotId slot) { return texts_[static_cast<std::size_t>(slot)]; }
     std::int32_t shared(SlotId slot, const Reader& reader) const;
     Source source_of(const Reader& reader) const;
+    bool can_read(const Reader& reader) const;
     bool is_worth_reading(const Reader& reader, std::int32_t length) const;
     std::int32_t bring_to_common(const Reader& reader);
     void share_rows(std::span<std::int32_t> rows) const;
@@ -95,10 +97,11 @@ class DraftModel {
     std::vector<Open> extend(std::span<const Reader> readers, std::span<const Open> open,
                              std::vector<Answer>& answers);
     Token next_token(std::size_t row);
+    void drop_proposed(std::span<const Reader> readers);
     bool decode();
     void forget(SlotId slot);
 
-    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Decoder> backend_;
     CacheShape shape_;
     std::size_t vocabulary_size_;
     Clock clock_;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ggml-cpu.h"
+#include "llama-ext.h"
 #include "llama.h"
 #include "llama/llama_backend.h"
 #include "llama/llama_batch.h"
@@ -166,10 +167,11 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
         std::min(std::max(options.micro_batch_rows, options.slot_count), shape.max_rows);
     shape.micro_batch_rows = whole_lines(micro_batch_rows, options.slot_count, shape.cells_total);
     const bool slides = model.shape().sliding_window > 0;
-    shape.partial_truncate =
-        !model.info().is_recurrent && (!slides || keeps_full_window(model, options));
+    // MTP layers have attention alone.
+    const bool is_recurrent = model.info().is_recurrent && !options.mtp_layers;
+    shape.partial_truncate = !is_recurrent && (!slides || keeps_full_window(model, options));
     shape.undo_rows = undo_rows_of(model, options, shape);
-    shape.forks_stand_alone = llama_model_is_recurrent(model.handle());
+    shape.forks_stand_alone = is_recurrent && llama_model_is_recurrent(model.handle());
     // Rows that are computed again with their chunk are truncated first.
     if (options.deterministic) {
         shape.fixed_chunk = shape.partial_truncate
@@ -197,6 +199,7 @@ llama_context_params params_of(const CacheShape& shape, const BackendOptions& op
     params.n_rs_seq = static_cast<std::uint32_t>(shape.undo_rows);
     apply(options.rope, params);
     params.kv_unified = shape.layout == CacheLayout::kUnified;
+    if (options.mtp_layers) params.ctx_type = LLAMA_CONTEXT_TYPE_MTP;
     return params;
 }
 
@@ -221,6 +224,26 @@ std::uint64_t cache_in(const MemoryNeeds& needs) {
     return bytes;
 }
 
+// What rows give: of each in the cache, and llama.cpp's of a batch. Of MTP layers, which share the
+// weights of the model, of rows with logits only.
+void add_states(const Model& model, const BackendOptions& options, const CacheShape& shape,
+                MemoryNeeds& needs) {
+    const std::int32_t width = llama_model_n_embd_out(model.handle());
+    const auto of_rows = [width](std::int64_t rows) {
+        return static_cast<std::uint64_t>(rows * width) * sizeof(float);
+    };
+    if (options.mtp_layers) {
+        needs.host.compute += of_rows(shape.max_logit_rows);
+        needs.host.weights = 0;
+        for (auto& device : needs.devices)
+            device.parts.weights = 0;
+    }
+    if (!options.keeps_states) return;
+    needs.host.compute += of_rows(std::max(shape.max_rows, shape.micro_batch_rows));
+    needs.host.cache +=
+        static_cast<std::uint64_t>(HiddenStates::bytes_for(shape.cells_total, width));
+}
+
 }  // namespace
 
 Result<MemoryNeeds> LlamaBackend::measure(const Model& model, const BackendOptions& options) {
@@ -239,6 +262,7 @@ Result<MemoryNeeds> LlamaBackend::measure(const Model& model, const BackendOptio
         // llama.cpp keeps the logits beside its buffers.
         needs.host.compute += static_cast<std::uint64_t>(shape.max_logit_rows) *
                               static_cast<std::uint64_t>(model.vocabulary().size()) * sizeof(float);
+        add_states(model, options, shape, needs);
         return needs;
     } catch (const std::exception& failure) {
         return Error{ErrorCode::kInvalidArgument,
@@ -271,6 +295,12 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(
             return Error{memory_failed ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument,
                          "The cache cannot be created: " + why};
         }
+        backend->of_mtp_layers_ = options.mtp_layers;
+        if (options.mtp_layers || options.keeps_states)
+            llama_set_embeddings_nextn(context, true, options.mtp_layers);
+        if (options.keeps_states)
+            backend->hidden_states_ = std::make_shared<HiddenStates>(
+                shape.slot_count, llama_model_n_embd_out(backend->model_->handle()));
         // Not every kind of recurrent layer keeps its states.
         if (backend->undoes_states())
             backend->shape_.undo_rows = static_cast<std::int32_t>(llama_n_rs_seq(context));

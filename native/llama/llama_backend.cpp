@@ -4,10 +4,12 @@
 #include <exception>
 
 #include "core/samplers.h"
+#include "llama-ext.h"
 #include "llama.h"
 #include "llama/chain_sampler.h"
 #include "llama/llama_batch.h"
 #include "llama/log.h"
+#include "llama/row_places.h"
 
 namespace fermata {
 
@@ -27,7 +29,7 @@ LlamaBackend::~LlamaBackend() {
     if (threads_ != nullptr) threads_->leave(context_.get());
 }
 
-DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
+DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows, std::span<float> inputs) {
     has_logits_.clear();
     last_error_ = find_fault(rows);
     if (!last_error_.empty()) return DecodeStatus::kFailed;
@@ -35,9 +37,10 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
 
     const LogCapture log;
     threads_->adapt(context_.get());
+    const llama_batch batch = batch_->fill(rows, inputs);
     std::int32_t status = -1;
     try {
-        status = llama_decode(context_.get(), batch_->fill(rows));
+        status = llama_decode(context_.get(), batch);
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
     }
@@ -60,6 +63,7 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     }
     for (const BatchRow& row : rows)
         lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
+    if (hidden_states_ != nullptr) keep_states(rows, batch);
     return DecodeStatus::kOk;
 }
 
@@ -96,9 +100,30 @@ std::string LlamaBackend::find_fault(std::span<const BatchRow> rows) const {
 // After a failure some micro-batches may have stayed.
 void LlamaBackend::reread_lengths(std::span<const BatchRow> rows) {
     for (const BatchRow& row : rows) {
-        lengths_[static_cast<std::size_t>(row.slot)] =
-            llama_memory_seq_pos_max(memory_, row.slot) + 1;
+        const std::int32_t length = llama_memory_seq_pos_max(memory_, row.slot) + 1;
+        lengths_[static_cast<std::size_t>(row.slot)] = length;
+        if (hidden_states_ != nullptr) hidden_states_->lack(row.slot, length);
     }
+}
+
+void LlamaBackend::keep_states(std::span<const BatchRow> rows, const llama_batch& batch) {
+    const RowSplit split{.shape = shape_,
+                         .is_recurrent = is_recurrent(),
+                         .undo_rows = llama_n_rs_seq(context_.get())};
+    const auto places = places_of(rows, batch, model_->vocabulary().handle(), split);
+    const float* states = llama_get_embeddings_nextn(context_.get());
+    const auto width = static_cast<std::size_t>(hidden_states_->width());
+    for (std::size_t i = 0; i < places.size() && states != nullptr; ++i) {
+        hidden_states_->add(rows[i].slot, rows[i].position, {states + places[i] * width, width});
+    }
+}
+
+std::span<const float> LlamaBackend::state(std::size_t row) {
+    if (!of_mtp_layers_ || row >= has_logits_.size() || !has_logits_[row]) return {};
+    const float* values =
+        llama_get_embeddings_nextn_ith(context_.get(), static_cast<std::int32_t>(row));
+    if (values == nullptr) return {};
+    return {values, static_cast<std::size_t>(llama_model_n_embd_out(model_->handle()))};
 }
 
 std::span<const float> LlamaBackend::logits(std::size_t row) {

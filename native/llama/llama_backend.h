@@ -18,9 +18,11 @@
 #include "core/result.h"
 #include "llama/compute_threads.h"
 #include "llama/dry.h"
+#include "llama/hidden_states.h"
 #include "llama/memory_needs.h"
 #include "llama/model.h"
 
+struct llama_batch;
 struct llama_context;
 class llama_io_read_i;
 struct llama_memory_i;
@@ -72,6 +74,11 @@ struct BackendOptions {
     std::int32_t undo_rows = 0;
     // Forks will be kept: a sliding-window model's caches need no more than the window.
     bool forks = true;
+    // What each row gives is kept for the model's MTP layers: hidden_states().
+    bool keeps_states = false;
+    // The cache is of these layers, which decode() gives inputs. The model has them, and others
+    // have no use for its own.
+    bool mtp_layers = false;
 };
 
 class LlamaBackend final : public Backend {
@@ -91,7 +98,13 @@ class LlamaBackend final : public Backend {
     CacheShape shape() const override { return shape_; }
     std::int32_t compute_threads() const override { return threads_->count(); }
     const std::shared_ptr<ComputeThreads>& threads() { return threads_; }
-    DecodeStatus decode(std::span<const BatchRow> rows) override;
+    DecodeStatus decode(std::span<const BatchRow> rows) override { return decode(rows, {}); }
+    // `inputs`: of MTP layers, as many numbers for each row as a state has.
+    DecodeStatus decode(std::span<const BatchRow> rows, std::span<float> inputs);
+    // What a row with logits of the last decode gave, of MTP layers. Empty: there is none.
+    std::span<const float> state(std::size_t row);
+    // Of all rows in the slots. Null: they are not kept.
+    const std::shared_ptr<HiddenStates>& hidden_states() const { return hidden_states_; }
     // Empty if the row did not want logits or the last decode failed.
     std::span<const float> logits(std::size_t row) override;
     bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
@@ -129,7 +142,10 @@ class LlamaBackend final : public Backend {
     void clear(SlotId slot);
     bool can_cut(SlotId slot, std::int32_t length) const;
     bool shares_windows() const;
-    bool undoes_states() const { return model_->info().is_recurrent && shape_.undo_rows > 0; }
+    bool is_recurrent() const { return model_->info().is_recurrent && !of_mtp_layers_; }
+    bool undoes_states() const { return is_recurrent() && shape_.undo_rows > 0; }
+    void keep_states(std::span<const BatchRow> rows, const llama_batch& batch);
+    void save_states(SlotId slot, StatePieces& pieces) const;
     bool copy_in_streams(SlotId from, SlotId to, std::int32_t length);
     bool copy_in_pool(SlotId from, SlotId to, std::int32_t length);
     std::size_t state_size(SlotId slot, std::uint32_t parts);
@@ -142,6 +158,8 @@ class LlamaBackend final : public Backend {
 
     std::shared_ptr<const Model> model_;
     CacheShape shape_;
+    bool of_mtp_layers_ = false;
+    std::shared_ptr<HiddenStates> hidden_states_;
     std::uint64_t cache_bytes_ = 0;
     std::vector<std::int32_t> lengths_;   // positions resident, per slot
     std::vector<std::int32_t> undoable_;  // recurrent: rows of the last decode, per slot

@@ -38,6 +38,7 @@ bool LlamaBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
     const bool done = shape_.layout == CacheLayout::kStreams ? copy_in_streams(from, to, length)
                                                              : copy_in_pool(from, to, length);
     if (!done) clear(to);
+    if (done && hidden_states_ != nullptr) hidden_states_->copy(from, to, length);
     return done;
 }
 
@@ -84,13 +85,14 @@ bool LlamaBackend::truncate(SlotId slot, std::int32_t length) {
     if (!can_cut(slot, length) || !llama_memory_seq_rm(memory_, slot, length, -1)) return false;
     resident = length;
     undoable_[static_cast<std::size_t>(slot)] = 0;
+    if (hidden_states_ != nullptr) hidden_states_->cut(slot, length);
     return true;
 }
 
 // A sliding-window cache reports success even when the cells it needs have been overwritten.
 bool LlamaBackend::can_cut(SlotId slot, std::int32_t length) const {
     const auto at = static_cast<std::size_t>(slot);
-    if (model_->info().is_recurrent && lengths_[at] - length > undoable_[at]) return false;
+    if (is_recurrent() && lengths_[at] - length > undoable_[at]) return false;
     const std::int32_t window = model_->shape().sliding_window;
     return window == 0 || llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
 }
@@ -116,10 +118,12 @@ SavedCells LlamaBackend::fork(SlotId slot) {
 bool LlamaBackend::cut_back(SlotId slot, const SavedCells& fork) {
     if (!contains(slot) || fork.empty()) return false;
     std::int32_t& resident = lengths_[static_cast<std::size_t>(slot)];
-    const bool begins_with_it = shape_.forks_stand_alone || resident >= fork.length();
-    if (begins_with_it && read_state(slot, fork, kOverwritten) &&
+    const bool holds_it = resident >= fork.length();
+    if ((holds_it || shape_.forks_stand_alone) && read_state(slot, fork, kOverwritten) &&
         llama_memory_seq_rm(memory_, slot, fork.length(), -1)) {
         resident = fork.length();
+        if (hidden_states_ != nullptr && holds_it) hidden_states_->cut(slot, fork.length());
+        if (hidden_states_ != nullptr && !holds_it) hidden_states_->lack(slot, fork.length());
         return true;
     }
     clear(slot);
@@ -128,9 +132,14 @@ bool LlamaBackend::cut_back(SlotId slot, const SavedCells& fork) {
 
 // What cuts a slot anywhere needs the positions behind its window too, which a state lacks.
 std::size_t LlamaBackend::saved_size(SlotId slot) {
-    if (!shape_.partial_truncate) return state_size(slot, kWhole);
+    if (!shape_.partial_truncate) {
+        const std::size_t size = state_size(slot, kWhole);
+        const bool has_more = size > 0 && hidden_states_ != nullptr;
+        return size + (has_more ? hidden_states_->saved_size(slot) : 0);
+    }
     StatePieces pieces;
     if (!note_pieces(slot, pieces)) return 0;
+    save_states(slot, pieces);
     return pieces.measure(lengths_[static_cast<std::size_t>(slot)]).total();
 }
 
@@ -142,6 +151,7 @@ SavedCells LlamaBackend::save_beside(SlotId slot, const SavedCells& like, std::i
     if (!shape_.partial_truncate) return save_state(slot, kWhole);
     StatePieces pieces;
     if (!note_pieces(slot, pieces)) return {};
+    save_states(slot, pieces);
     try {
         const PagedSize size = pieces.measure(lengths_[static_cast<std::size_t>(slot)]);
         if (size.total() > 0) return pieces.copy(size, like, common);
@@ -164,6 +174,13 @@ bool LlamaBackend::note_pieces(SlotId slot, StatePieces& pieces) {
         last_error_ = failure.what();
         return false;
     }
+}
+
+void LlamaBackend::save_states(SlotId slot, StatePieces& pieces) const {
+    if (hidden_states_ == nullptr) return;
+    std::vector<std::byte> states(hidden_states_->saved_size(slot));
+    hidden_states_->save(slot, states);
+    pieces.write(states.data(), states.size());
 }
 
 bool LlamaBackend::restore(SlotId slot, const SavedCells& saved) {
@@ -191,8 +208,11 @@ SavedCells LlamaBackend::save_state(SlotId slot, std::uint32_t parts) {
     const std::size_t size = state_size(slot, parts);
     if (size == 0) return {};
     try {
-        SavedCells saved(size, lengths_[static_cast<std::size_t>(slot)]);
+        const bool has_more = parts == kWhole && hidden_states_ != nullptr;
+        const std::size_t more = has_more ? hidden_states_->saved_size(slot) : 0;
+        SavedCells saved(size + more, lengths_[static_cast<std::size_t>(slot)]);
         auto* bytes = reinterpret_cast<std::uint8_t*>(saved.page(0).data());
+        if (has_more) hidden_states_->save(slot, saved.page(0).subspan(size));
         if (llama_state_seq_get_data_ext(context_.get(), bytes, size, slot, parts) == size)
             return saved;
         last_error_ = "The slot could not be saved.";
@@ -205,15 +225,20 @@ SavedCells LlamaBackend::save_state(SlotId slot, std::uint32_t parts) {
 // false: what the slot holds then is not known.
 bool LlamaBackend::read_state(SlotId slot, const SavedCells& saved, std::uint32_t parts) {
     const LogCapture log;
+    const std::span<const std::byte> all = saved.page(0);
+    const bool has_more = parts == kWhole && hidden_states_ != nullptr;
+    const std::size_t size = all.size() - (has_more ? hidden_states_->saved_size(all) : 0);
     std::size_t read = 0;
     try {
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(saved.page(0).data());
-        read = llama_state_seq_set_data_ext(context_.get(), bytes, saved.size(), slot, parts);
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(all.data());
+        read = llama_state_seq_set_data_ext(context_.get(), bytes, size, slot, parts);
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
     }
-    if (read == saved.size() && llama_memory_seq_pos_max(memory_, slot) == saved.length() - 1)
+    if (read == size && llama_memory_seq_pos_max(memory_, slot) == saved.length() - 1) {
+        if (has_more) hidden_states_->restore(slot, saved.length(), all.subspan(size));
         return true;
+    }
     if (last_error_.empty()) last_error_ = log.errors_or("The slot could not be restored.");
     return false;
 }
@@ -223,6 +248,8 @@ bool LlamaBackend::read_pages(SlotId slot, const SavedCells& saved) {
     try {
         StateReader reader(saved);
         if (!read_from(reader, slot, saved.length())) return false;
+        if (hidden_states_ != nullptr)
+            hidden_states_->restore(slot, saved.length(), reader.take_rest());
         if (reader.at_end()) return true;
         last_error_ = "The state does not add up.";
         return false;
@@ -251,6 +278,7 @@ void LlamaBackend::clear(SlotId slot) {
     llama_memory_seq_rm(memory_, slot, -1, -1);
     lengths_[static_cast<std::size_t>(slot)] = 0;
     undoable_[static_cast<std::size_t>(slot)] = 0;
+    if (hidden_states_ != nullptr) hidden_states_->lack(slot, 0);
 }
 
 }  // namespace fermata

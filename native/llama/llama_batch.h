@@ -22,8 +22,9 @@ class BatchArrays {
             slot_pointers_[i] = &slots_[i];
     }
 
-    // At most max_rows rows. Valid until the next call.
-    llama_batch fill(std::span<const BatchRow> rows) {
+    // At most max_rows rows. `inputs`: of each row, beside its token; may be empty. Valid until the
+    // next call.
+    llama_batch fill(std::span<const BatchRow> rows, std::span<float> inputs = {}) {
         for (std::size_t i = 0; i < rows.size(); ++i) {
             tokens_[i] = rows[i].token;
             positions_[i] = rows[i].position;
@@ -33,6 +34,7 @@ class BatchArrays {
         llama_batch batch{};
         batch.n_tokens = static_cast<std::int32_t>(rows.size());
         batch.token = tokens_.data();
+        if (!inputs.empty()) batch.embd = inputs.data();
         batch.pos = positions_.data();
         batch.n_seq_id = slot_counts_.data();
         batch.seq_id = slot_pointers_.data();

@@ -134,6 +134,7 @@ Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options.gpu_layers;
     params.vocab_only = options.vocabulary_only;
+    params.load_mtp = options.mtp_layers;
     auto placed = WeightPlacementParams::of(options.placement);
     if (!placed.ok()) return placed.error();
     placed.value()->apply(params);

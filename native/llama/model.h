@@ -27,6 +27,8 @@ struct ModelOptions {
     bool measures = false;
     // To embed texts with: it may be an encoder.
     bool embeds = false;
+    // With its MTP layers, see mtp_layers.h.
+    bool mtp_layers = false;
     // Called on the loading thread with 0 .. 1; false cancels the load.
     std::function<bool(float)> on_progress;
 };

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/saved_cells.h"
@@ -83,6 +84,8 @@ class StateReader final : public llama_io_read_i {
     void read_tensor(ggml_tensor* tensor, std::size_t offset, std::size_t size) override;
     std::size_t n_bytes() override { return read_; }
 
+    // The numbers that were not read yet, of whoever wrote them behind the state.
+    std::span<const std::byte> take_rest() { return std::exchange(numbers_, {}); }
     // All of it was read.
     bool at_end() const;
 

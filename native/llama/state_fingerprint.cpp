@@ -43,7 +43,8 @@ std::uint64_t state_fingerprint(const std::string& model_path, const Model& mode
          << system_info() << '|' << static_cast<int>(shape.layout) << '|' << shape.slot_count << '|'
          << shape.cells_per_sequence << '|' << shape.cells_total << '|' << shape.fixed_chunk << '|'
          << static_cast<int>(options.keys) << '|' << static_cast<int>(options.values) << '|'
-         << static_cast<int>(options.flash_attention) << '|' << model.shape().gpu_layers;
+         << static_cast<int>(options.flash_attention) << '|' << model.shape().gpu_layers << '|'
+         << options.keeps_states;
     const RopeOptions& rope = options.rope;
     text << '|' << static_cast<int>(rope.scaling) << '|' << rope.freq_base << '|' << rope.freq_scale
          << '|' << rope.yarn_orig_ctx << '|' << rope.yarn_ext_factor << '|' << rope.yarn_attn_factor

@@ -180,18 +180,7 @@ function checkTogether(config: ServeConfig): void {
       "--keep-alive needs --models-dir: a single model stays loaded.",
       "keep-alive",
     );
-  if (config.draftModel !== undefined && config.modelsDir !== undefined)
-    throw invalidOption(
-      "--draft-model needs a single model: --models-dir excludes it.",
-      "draft-model",
-    );
-  if (config.deterministic && config.draftModel !== undefined)
-    throw invalidOption(
-      "--draft-model and --deterministic exclude each other. Give one.",
-      "draft-model",
-    );
-  if (config.deterministic && config.drafts)
-    throw invalidOption("--drafts and --deterministic exclude each other. Give one.", "drafts");
+  checkDrafts(config);
   if (nPredict === 0)
     throw invalidOption("--n-predict must be at least 1, or -1 for no limit.", "n-predict");
   if (alias.includes("")) throw invalidOption("--alias holds an empty name.", "alias");
@@ -204,6 +193,24 @@ function checkTogether(config: ServeConfig): void {
   if (mcpCommand === undefined && mcpArgs.length > 0) {
     throw invalidOption("--mcp-args needs --mcp-command.", "mcp-args");
   }
+}
+
+/**  FermataError invalid_option */
+function checkDrafts(config: ServeConfig): void {
+  const { drafts, draftModel, draftMtp, deterministic, modelsDir } = config;
+  const given = Object.entries({
+    "draft-mtp": draftMtp,
+    "draft-model": draftModel !== undefined,
+    drafts,
+  }).flatMap(([option, isGiven]) => (isGiven ? [option] : []));
+  const [option, other] = given;
+  if (option === undefined) return;
+  if (other === "draft-model")
+    throw invalidOption(`--${option} and --${other} exclude each other. Give one.`, option);
+  if (deterministic)
+    throw invalidOption(`--${option} and --deterministic exclude each other. Give one.`, option);
+  if (option !== "drafts" && modelsDir !== undefined)
+    throw invalidOption(`--${option} needs a single model: --models-dir excludes it.`, option);
 }
 
 /** It stands in ids, in front of a dot, and proxies name their servers so. */

@@ -89,6 +89,12 @@ export const engineOptions = inGroup("Engine", {
     value: "FILE",
     help: "GGUF file of a smaller model of the same family, which says how an answer may go on; the model checks several such tokens at once, where that is faster. Turns --drafts on.",
   },
+  draftMtp: {
+    kind: "boolean",
+    default: false,
+    help: "The model's own layers for that (multi-token prediction: Qwen3.5, GLM-4.5 and others, if the file has them) say how an answer may go on, in place of --draft-model. Turns --drafts on.",
+    fromFolder: true,
+  },
   targetItlMs: {
     kind: "integer",
     min: 0,

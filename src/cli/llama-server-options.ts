@@ -55,7 +55,8 @@ const instead: Readonly<Record<string, string>> = {
   "--reasoning-budget": "use --reasoning off for none; otherwise max_tokens limits an answer",
   "--chat-template-kwargs": "requests set it, as chat_template_kwargs",
   "--fit": "the model is fitted to the memory by itself, leave it out",
-  "--spec-type": "use --drafts, and --draft-model FILE for a second model",
+  "--spec-type":
+    "use --drafts, with --draft-model FILE for a second model or --draft-mtp for the model's own MTP layers",
   "--mmproj": textOnly,
   "-mm": textOnly,
   "--mmproj-url": textOnly,

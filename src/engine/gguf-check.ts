@@ -15,6 +15,8 @@ export interface CheckedModel {
   /** It has learned weights for so many and reads no longer context. Undefined: its positions have no end. */
   positions: number | undefined;
   layers: number;
+  /** Of these, the ones behind the last that say the token after the next (multi-token prediction). */
+  mtpLayers: number;
   /** Of all parts. */
   weightBytes: number;
   /** Null: it has none, as base models have. */
@@ -59,14 +61,18 @@ export function checkGguf(path: string): CheckedModel {
   checkVocabulary(path, metadata);
   const parts = [path, ...checkOtherParts(path, metadata)];
   const context = metadata.get(`${architecture}.context_length`);
-  const layers = metadata.get(`${architecture}.block_count`);
+  const number = (name: string): number => {
+    const value = metadata.get(`${architecture}.${name}`);
+    return typeof value === "number" ? value : 0;
+  };
   const template = metadata.get("tokenizer.chat_template");
   return {
     path,
     architecture,
     trainedContext: typeof context === "number" ? context : undefined,
     positions,
-    layers: typeof layers === "number" ? layers : 0,
+    layers: number("block_count"),
+    mtpLayers: number("nextn_predict_layers"),
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
     chatTemplate: typeof template === "string" ? template : null,
     fileType: fileTypeName(metadata.get("general.file_type")),

@@ -60,8 +60,14 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
       `${options.modelPath} has weights for ${positions} positions; ${cellBlock} are the least that llama.cpp runs.`,
     );
   resolveOptions(options, { trainedContext, positions, physicalCores: 1 });
-  for (const { path } of draft === undefined ? [checked] : [checked, draft])
-    await probeModel(path, { addonPath: addonPath(), signal });
+  const mtpLayers = options.draftMtp === true;
+  if (mtpLayers && checked.mtpLayers === 0)
+    throw invalidOption(
+      `draftMtp is for models with MTP layers, and ${options.modelPath} has none (nextn_predict_layers). Leave it out.`,
+      "draftMtp",
+    );
+  await probeModel(checked.path, { addonPath: addonPath(), signal, mtpLayers });
+  if (draft !== undefined) await probeModel(draft.path, { addonPath: addonPath(), signal });
   await addRpcServers(addon, options);
   const availableBytes = process.availableMemory();
   const measure: Machine["measure"] = (resolved, sizes) => addon.measure(resolved, sizes);

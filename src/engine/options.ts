@@ -105,6 +105,14 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
       "A deterministic engine has no drafts: leave draftModel out.",
       "draftModel" satisfies OptionName,
     );
+  const draftMtp = options.draftMtp ?? false;
+  if (draftMtp && (deterministic || draftModel !== undefined))
+    throw invalidOption(
+      deterministic
+        ? "A deterministic engine has no drafts: leave draftMtp out."
+        : "draftMtp and draftModel exclude each other. Give one.",
+      "draftMtp" satisfies OptionName,
+    );
   if (cacheDisk > 0 && cacheDir === undefined && cacheRemote === undefined)
     throw invalidOption(
       "cacheDisk needs cacheDir: a folder for the files.",
@@ -129,7 +137,8 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cacheTypeK,
     cacheTypeV,
     deterministic,
-    draftLimit: (options.drafts ?? draftModel !== undefined) ? mostDrafted : 0,
+    draftLimit: (options.drafts ?? (draftMtp || draftModel !== undefined)) ? mostDrafted : 0,
+    draftMtp,
     ...(draftModel === undefined
       ? {}
       : {

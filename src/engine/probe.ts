@@ -11,13 +11,15 @@ import { join } from "node:path";
 interface ProbeOptions {
   addonPath: string;
   signal?: AbortSignal | undefined;
+  /** Those behind its last layer are tried too. */
+  mtpLayers?: boolean | undefined;
 }
 
 // llama.cpp ends the process at damage that only it can see. This program is all that dies of it.
 const program = `
 async function probe(addonPath, modelPath, embedder) {
   const addon = require(addonPath);
-  if (embedder === undefined) addon.probe(modelPath);
+  if (embedder === undefined || embedder === "mtp") addon.probe(modelPath, embedder === "mtp");
   else await (await addon.loadEmbedder(JSON.parse(embedder))).embed([Int32Array.of(0)]);
 }
 probe(...process.argv.slice(1)).catch((error) => {
@@ -48,7 +50,7 @@ function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
  * @throws FermataError model_invalid | out_of_memory | cancelled
  */
 export async function probeModel(path: string, options: ProbeOptions): Promise<void> {
-  await probeOnce(path, [], options);
+  await probeOnce(path, options.mtpLayers === true ? ["mtp"] : [], options);
 }
 
 /**
@@ -65,13 +67,13 @@ export async function probeEmbedder(
 
 async function probeOnce(
   path: string,
-  embedder: string[],
+  how: string[],
   { addonPath, signal }: ProbeOptions,
 ): Promise<void> {
   const cache = new ProbeCache();
-  const key = [fileIdentity(path), fileIdentity(addonPath), ...embedder].join(" ");
+  const key = [fileIdentity(path), fileIdentity(addonPath), ...how].join(" ");
   if (cache.has(key)) return;
-  await runProbe(path, [addonPath, path, ...embedder], signal);
+  await runProbe(path, [addonPath, path, ...how], signal);
   cache.add(key);
 }
 

@@ -52,7 +52,7 @@ export interface EngineOptions {
   deterministic?: boolean | undefined;
   /**
    * Tokens that a sequence has said or read before are tried several at a time, where that is faster.
-   * The tokens of an answer are the same. Default: false, without `draftModel`; a deterministic engine has none.
+   * The tokens of an answer are the same. Default: false, without `draftModel` and `draftMtp`; a deterministic engine has none.
    */
   drafts?: boolean | undefined;
   /**
@@ -60,6 +60,8 @@ export interface EngineOptions {
    * `drafts` is on then. Its layers go where the model's do.
    */
   draftModel?: string | undefined;
+  /** The model's own MTP layers say how an answer may go on, in place of a `draftModel`; `drafts` is on then. Default false. */
+  draftMtp?: boolean | undefined;
   /** Rows of a step. Default 512. */
   stepTokenBudget?: number | undefined;
   /** Rows of a pass over the weights, at most those of a step. Default 512. */

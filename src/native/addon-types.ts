@@ -54,6 +54,8 @@ export interface NativeLoadOptions {
   draftLimit: number;
   /** That proposes drafts, of the same vocabulary. */
   draftModel?: NativeDraftModelOptions | undefined;
+  /** The model's own MTP layers propose them. */
+  draftMtp?: boolean | undefined;
   /** Rows a step may carry; prefill chunks fill what decode rows leave. */
   stepTokenBudget: number;
   /** Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit. */
@@ -135,7 +137,7 @@ export interface NativeAddon {
    * may end the process here: run it in a child process.
    * @throws code `model_load_failed` | `out_of_memory`
    */
-  probe(modelPath: string): void;
+  probe(modelPath: string, mtpLayers?: boolean): void;
 }
 
 export type NativeBackend = "cpu" | "cuda" | "metal" | "vulkan";

@@ -75,7 +75,7 @@ describe.each(kinds)("%s", (kind) => {
 });
 
 /** llama.cpp keeps states to go back to for some kinds of recurrent layers. */
-it.each(["gemma3", "gpt-oss", "lfm2", "qwen35"] as const)(
+it.each(["gemma3", "gpt-oss", "lfm2", "granitehybrid", "qwen3next", "qwen35"] as const)(
   "%s: rejected drafts leave the cache as it was",
   async (kind) => {
     const options = { modelPath: writeRandomKind(kind), threads: 1, contextSize: 2048 };

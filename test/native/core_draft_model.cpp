@@ -1,4 +1,6 @@
 // What a draft model reads, proposes and keeps in its cache.
+#include <array>
+
 #include "check.h"
 #include "core/draft_model.h"
 #include "scheduler_world.h"
@@ -44,6 +46,55 @@ class Drafting {
     FakeBackend* backend = nullptr;
     std::unique_ptr<DraftModel> model;
 };
+
+// Layers of the engine's model: of a text they have what the engine computed, and each token is
+// followed by the next number.
+class FakeHead final : public Decoder {
+   public:
+    CacheShape shape() const override { return streams(2, 400, DraftModel::kMostRead); }
+    Readable readable(SlotId) const override { return known; }
+    bool keeps_proposed() const override { return false; }
+    DecodeStatus decode(std::span<const BatchRow> rows) override {
+        last_.assign(rows.begin(), rows.end());
+        for (const BatchRow& row : rows) {
+            auto& slot = positions.at(static_cast<std::size_t>(row.slot));
+            const bool follows = row.position == (slot.empty() ? 0 : slot.back() + 1);
+            CHECK(follows || row.position == known.first);
+            slot.push_back(row.position);
+        }
+        return DecodeStatus::kOk;
+    }
+    std::span<const float> logits(std::size_t row) override {
+        logits_.assign(kVocabulary, 0.0f);
+        logits_.at(static_cast<std::size_t>(last_.at(row).token) + 1) = 100.0f;
+        return logits_;
+    }
+    bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
+        positions.at(static_cast<std::size_t>(to)) = positions.at(static_cast<std::size_t>(from));
+        return truncate(to, length);
+    }
+    bool truncate(SlotId slot, std::int32_t length) override {
+        std::erase_if(positions.at(static_cast<std::size_t>(slot)),
+                      [length](std::int32_t position) { return position >= length; });
+        return true;
+    }
+    bool is_end(Token) const override { return false; }
+
+    std::array<std::vector<std::int32_t>, 2> positions = {};
+    Readable known = {};
+
+   private:
+    std::vector<BatchRow> last_;
+    std::vector<float> logits_;
+};
+
+// Positions from `first` up to `end`.
+std::vector<std::int32_t> range(std::int32_t first, std::int32_t end) {
+    std::vector<std::int32_t> positions;
+    for (; first < end; ++first)
+        positions.push_back(first);
+    return positions;
+}
 
 }  // namespace
 
@@ -209,6 +260,42 @@ TEST(times_are_learned) {
     const auto text = words(2, 100);
     CHECK(drafting.propose({.slot = 1, .tokens = text, .most = 1, .worth = 0.99}).empty());
     CHECK_EQ(drafting.propose({.slot = 1, .tokens = text, .most = 1, .worth = 1.01}).size(), 1u);
+}
+
+TEST(rows_that_cannot_be_computed_are_left_out) {
+    auto owned = std::make_unique<FakeHead>();
+    FakeHead& head = *owned;
+    DraftModel model(std::move(owned), kVocabulary, [] { return 0.0; });
+    auto text = std::vector<Token>(100, 'c');
+    const auto propose = [&](SlotId slot, std::int32_t most) {
+        const DraftModel::Reader reader{slot, text, most};
+        return model.propose(std::span(&reader, 1)).front();
+    };
+    // The engine has not computed the row before the last one.
+    head.known = {.first = 1, .end = 99};
+    CHECK(!propose(0, 2).has_read);
+    CHECK(head.positions[0].empty());
+    head.known.end = 100;
+    CHECK(propose(0, 3).tokens == tokens_of("def"));
+    // What was proposed leaves, though it came true.
+    CHECK(head.positions[0] == range(1, 100));
+    text = joined(text, tokens_of("def"));
+    head.known.end = 103;
+    auto before = model.rows();
+    CHECK(propose(0, 1).tokens == tokens_of("g"));
+    CHECK_EQ(model.rows(), before + 3);
+    // A text came back from memory: what is known of it stays, what follows is read.
+    head.known = {.first = 120, .end = 131};
+    text = joined(text, std::vector<Token>(28, 'h'));
+    CHECK(propose(0, 1).tokens == tokens_of("i"));
+    CHECK(head.positions[0] == joined(range(1, 103), range(120, 131)));
+    // So it is in a slot that knows nothing of it, once it can be told what comes.
+    head.known = {.first = 131, .end = 131};
+    CHECK(!propose(1, 1).has_read);
+    head.known = {.first = 130, .end = 131};
+    before = model.rows();
+    CHECK(propose(1, 1).tokens == tokens_of("i"));
+    CHECK_EQ(model.rows(), before + 1);
 }
 
 TEST_MAIN()

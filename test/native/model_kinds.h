@@ -38,7 +38,8 @@ using Body = void (*)(CacheLayout);
 
 inline void for_each_kind(Body body) {
     std::vector<std::string> paths = given;
-    for (const Kind kind : {Kind::kSlidingWindow, Kind::kHybrid, Kind::kDeltaNet, Kind::kRecurrent})
+    for (const Kind kind : {Kind::kSlidingWindow, Kind::kHybrid, Kind::kDeltaNet,
+                            Kind::kDeltaNetWithExperts, Kind::kMambaHybrid, Kind::kRecurrent})
         if (given.empty()) paths.push_back(RandomModel(kind).write());
     for (const std::string& path : paths) {
         auto loaded =

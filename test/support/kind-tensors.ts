@@ -26,11 +26,14 @@ const state = 16;
 /** Of the state's keys and values, all heads. */
 const stateKeys = 2 * state;
 const stateValues = 4 * state;
-const deltaNetNumbers = {
+export const attentionNumbers = {
   "attention.head_count": heads,
   "attention.head_count_kv": kvHeads,
   "attention.key_length": headSize,
   "attention.value_length": headSize,
+};
+const deltaNetNumbers = {
+  ...attentionNumbers,
   "rope.dimension_count": headSize,
   full_attention_interval: 3,
   "ssm.conv_kernel": 4,
@@ -45,9 +48,11 @@ export interface Tensor {
   sizes: number[];
   middle: number;
   spread: number;
+  /** Added where row and column are the same. */
+  diagonal?: number;
 }
 
-interface Parts {
+export interface Parts {
   tensors: Tensor[];
   /** Of the metadata, without the architecture's name. */
   numbers: Record<string, number | number[]>;
@@ -55,16 +60,13 @@ interface Parts {
   hasOutput?: boolean;
 }
 
-const each = (of: (block: string, layer: number) => Tensor[]): Tensor[] =>
+export const each = (of: (block: string, layer: number) => Tensor[]): Tensor[] =>
   Array.from({ length: layers }, (_, layer) => of(`blk.${layer}.`, layer)).flat();
 
 export const parts: Record<Kind, () => Parts> = {
   gemma3: () => ({
     numbers: {
-      "attention.head_count": heads,
-      "attention.head_count_kv": kvHeads,
-      "attention.key_length": headSize,
-      "attention.value_length": headSize,
+      ...attentionNumbers,
       "attention.sliding_window": 48,
     },
     tensors: [
@@ -134,10 +136,7 @@ export const parts: Record<Kind, () => Parts> = {
   "gpt-oss": () => ({
     numbers: {
       ...expertNumbers,
-      "attention.head_count": heads,
-      "attention.head_count_kv": kvHeads,
-      "attention.key_length": headSize,
-      "attention.value_length": headSize,
+      ...attentionNumbers,
       "attention.sliding_window": 48,
     },
     tensors: [
@@ -264,7 +263,7 @@ export const parts: Record<Kind, () => Parts> = {
 
 const learnedPositions = 600;
 
-const expertNumbers = {
+export const expertNumbers = {
   expert_count: experts,
   expert_used_count: 2,
   expert_feed_forward_length: inner,
@@ -293,7 +292,7 @@ function mixer(block: string): Tensor[] {
   ];
 }
 
-function mixtureOfExperts(block: string): Tensor[] {
+export function mixtureOfExperts(block: string): Tensor[] {
   const many = (name: string, columns: number, rows: number): Tensor =>
     around(`${block}${name}.weight`, [columns, rows, experts], 0, 1.7 / Math.sqrt(columns));
   return [
@@ -305,7 +304,7 @@ function mixtureOfExperts(block: string): Tensor[] {
 }
 
 /** The last two are norms of queries and keys. */
-function attention(block: string): Tensor[] {
+export function attention(block: string): Tensor[] {
   return [
     matrix(`${block}attn_q.weight`, width, heads * headSize),
     matrix(`${block}attn_k.weight`, width, kvHeads * headSize),
@@ -317,7 +316,7 @@ function attention(block: string): Tensor[] {
 }
 
 /** Attention in each third layer, with a gate; in the others a gated delta net, of which `rates` is a part. */
-function deltaNet(block: string, layer: number, rates: Tensor[]): Tensor[] {
+export function deltaNet(block: string, layer: number, rates: Tensor[]): Tensor[] {
   const convolved = 2 * stateKeys + stateValues;
   const norms = ["attn_norm", "post_attention_norm"].map((name) =>
     norm(`${block}${name}.weight`, width),
@@ -339,7 +338,7 @@ function deltaNet(block: string, layer: number, rates: Tensor[]): Tensor[] {
   ];
 }
 
-function feedForward(block: string): Tensor[] {
+export function feedForward(block: string): Tensor[] {
   return [
     norm(`${block}ffn_norm.weight`, width),
     matrix(`${block}ffn_gate.weight`, width, inner),
@@ -348,7 +347,7 @@ function feedForward(block: string): Tensor[] {
   ];
 }
 
-function around(name: string, sizes: number[], middle: number, spread: number): Tensor {
+export function around(name: string, sizes: number[], middle: number, spread: number): Tensor {
   return { name, sizes, middle, spread };
 }
 
@@ -356,6 +355,6 @@ export function matrix(name: string, columns: number, rows: number): Tensor {
   return around(name, [columns, rows], 0, 1.7 / Math.sqrt(columns));
 }
 
-function norm(name: string, size: number): Tensor {
+export function norm(name: string, size: number): Tensor {
   return around(name, [size], 1, 0.1);
 }

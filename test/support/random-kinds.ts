@@ -4,16 +4,29 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelPath } from "./engine.ts";
-import { inner, type Kind, layers, matrix, parts, type Tensor, width } from "./kind-tensors.ts";
+import {
+  inner,
+  type Kind,
+  layers,
+  matrix,
+  type Parts,
+  parts,
+  type Tensor,
+  width,
+} from "./kind-tensors.ts";
 
 const alignment = 32;
 
 /** Writes it into a temporary folder. @returns its path */
 export function writeRandomKind(kind: Kind): string {
+  return writeRandom(kind, parts[kind]());
+}
+
+/** Of the architecture. */
+export function writeRandom(kind: string, { tensors, numbers, hasOutput = false }: Parts): string {
   const source = readFileSync(modelPath);
   const kept = entriesOf(source).filter(({ key }) => key !== "general.architecture");
   const tokens = kept.find(({ key }) => key === "tokenizer.ggml.tokens")!.count;
-  const { tensors, numbers, hasOutput = false } = parts[kind]();
   const all: Tensor[] = [matrix("token_embd.weight", width, tokens), ...tensors];
   if (hasOutput) all.push(matrix("output.weight", width, tokens));
   const common = {
@@ -44,9 +57,13 @@ export function writeRandomKind(kind: Kind): string {
   const data: Buffer[] = [];
   let offset = 0;
   const random = generator(42);
-  for (const { name, sizes, middle, spread } of all) {
+  for (const { name, sizes, middle, spread, diagonal = 0 } of all) {
     const length = sizes.reduce((product, size) => product * size, 1);
-    const values = Float32Array.from({ length }, () => middle + spread * (random() * 2 - 1));
+    const columns = sizes[0]!;
+    const values = Float32Array.from({ length }, (_, at) => {
+      const added = at % columns === Math.floor(at / columns) ? diagonal : 0;
+      return middle + added + spread * (random() * 2 - 1);
+    });
     infos.push(text(name), u32(sizes.length), ...sizes.map(u64), u32(0), u64(offset));
     data.push(padded(Buffer.from(values.buffer)));
     offset += data.at(-1)!.length;

@@ -61,6 +61,7 @@ test("defaults", () => {
     deterministic: false,
     drafts: false,
     draftModel: undefined,
+    draftMtp: false,
     targetItlMs: undefined,
     contextCache: true,
     shareCache: false,
@@ -252,6 +253,10 @@ test("names of the model, tokens of an answer, pooling", () => {
   expect(load(["-md", "small.gguf"]).draftModel).toBe(load(draftModel).draftModel);
   expect(() => load(["--deterministic", ...draftModel])).toThrow("exclude each other");
   expect(() => load(["--models-dir", "m", ...draftModel])).toThrow("needs a single model");
+  expect(load(["--draft-mtp"]).draftMtp).toBe(true);
+  expect(() => load(["--draft-mtp", "--deterministic"])).toThrow("exclude each other");
+  expect(() => load(["--draft-mtp", ...draftModel])).toThrow("exclude each other");
+  expect(() => load(["--draft-mtp", "--models-dir", "m"])).toThrow("needs a single model");
 });
 
 test.each([
@@ -305,7 +310,7 @@ describe("a mistake is one line that names what is valid", () => {
     [["--jinja"], "--jinja is an option of llama-server: it is always on, leave it out."],
     [
       ["--spec-type=x"],
-      "--spec-type is an option of llama-server: use --drafts, and --draft-model",
+      "--spec-type is an option of llama-server: use --drafts, with --draft-model FILE",
     ],
     [["--embeddings"], "give the model as --embedding-model FILE"],
     [["-m"], "-m needs a value."],

@@ -27,6 +27,7 @@ describe("resolveOptions", () => {
       cacheTypeV: "f16",
       deterministic: false,
       draftLimit: 0,
+      draftMtp: false,
       stepTokenBudget: 512,
       targetItlMs: 250,
       shortChunks: true,
@@ -53,6 +54,15 @@ describe("resolveOptions", () => {
     expect(() => resolve({ draftModel, deterministic: true })).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "draftModel" }),
     );
+  });
+
+  it("drafts with the model's own MTP layers, and with nothing beside them", () => {
+    expect(resolve({ draftMtp: true })).toMatchObject({ draftLimit: 15, draftMtp: true });
+    expect(resolve({})).toMatchObject({ draftLimit: 0, draftMtp: false });
+    for (const other of [{ deterministic: true }, { draftModel: "small.gguf" }])
+      expect(() => resolve({ draftMtp: true, ...other })).toThrow(
+        expect.objectContaining({ code: "invalid_option", param: "draftMtp" }),
+      );
   });
 
   it("has others for a GPU", () => {
