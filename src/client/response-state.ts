@@ -79,9 +79,12 @@ function updateItem(item: ResponseItemState, event: ResponseEvent): ResponseItem
   if (target === undefined) return item;
   const { parts, field } = target;
   const grow = (whole: Part): Part => {
-    const isDelta = type.slice(dot) === ".delta";
-    const text = isDelta ? `${String(whole[field] ?? "")}${String(event["delta"])}` : event[field];
-    return { ...whole, [field]: text };
+    if (type.slice(dot) !== ".delta") return { ...whole, [field]: event[field] };
+    const text = `${String(whole[field] ?? "")}${String(event["delta"])}`;
+    const { logprobs } = event;
+    if (!Array.isArray(logprobs) || logprobs.length === 0) return { ...whole, [field]: text };
+    const before = (whole["logprobs"] as unknown[] | undefined) ?? [];
+    return { ...whole, [field]: text, logprobs: [...before, ...logprobs] };
   };
   if (parts === undefined) return grow(item) as ResponseItemState;
   const index = parts === "summary" ? summaryIndex : contentIndex;

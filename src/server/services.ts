@@ -70,59 +70,17 @@ export interface AgentEngine {
   chat: Pick<ServerServices["chat"], "counters" | "turnMemory">;
 }
 
-type PublishedModel =
-  | "description"
-  | "vocabularyType"
-  | "embeddingSize"
-  | "fileType"
-  | "architecture"
-  | "bosToken"
-  | "eosToken"
-  | "trainedContext"
-  | "parameterCount"
-  | "sizeBytes";
-
-type PublishedStats =
-  | "running"
-  | "waiting"
-  | "held"
-  | "cellsUsed"
-  | "cellsRetained"
-  | "cellsFree"
-  | "ramSequences"
-  | "ramBytes"
-  | "ramLimit"
-  | "ramSaves"
-  | "ramRestores"
-  | "ramDrops"
-  | "diskFiles"
-  | "diskBytes"
-  | "diskLimit"
-  | "diskSaves"
-  | "diskRestores"
-  | "diskFull"
-  | "diskDamaged"
-  | "diskForeign"
-  | "diskFailed"
-  | "diskBusy"
-  | "forks"
-  | "forkBytes"
-  | "forkSaves"
-  | "forkUses"
-  | "forkDrops"
-  | "promptTokens"
-  | "resumedTokens"
-  | "cachedTokens"
-  | "prefilledTokens"
-  | "generatedTokens"
-  | "recomputedTokens"
-  | "extendedTokens"
-  | "discardedTokens"
-  | "computeThreads"
-  | "stepAgeMs"
-  | "draftedRows"
-  | "acceptedRows"
-  | "draftModelRows";
+/** What no client is told, and no metric. */
+type UnpublishedModel = "vocabularySize" | "chatTemplate" | "isRecurrent";
+type UnpublishedStats =
+  | "slots"
+  | "slotsRetained"
+  | "ramMovedBytes"
+  | "steps"
+  | "microBatches"
+  | "copies"
+  | "evictions"
+  | "auditedRows";
 
 export interface ServerServices {
   chat: {
@@ -144,10 +102,11 @@ export interface ServerServices {
     readonly takesSeveralCalls: boolean;
   };
   engine: {
-    stats(): Pick<EngineStats, PublishedStats>;
+    stats(): Omit<EngineStats, UnpublishedStats>;
     onStep(listener: (step: EngineStep) => void): unknown;
     onTokenInterval(listener: (milliseconds: number) => void): unknown;
-    readonly model: Pick<ModelInfo, "addBos" | PublishedModel> & Pick<ChatModel, "specialTokens">;
+    readonly model: Omit<ModelInfo, UnpublishedModel | "specialTokens"> &
+      Pick<ChatModel, "specialTokens">;
   } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate" | "compileGrammar">;
   /** Undefined: no embedding model is loaded. */
   embedder?: ServedEmbedder | undefined;

@@ -1,11 +1,10 @@
 /** Branched conversations, their messages and their runs. */
 
 import type { StoreHost, Taken } from "./host.ts";
-import { readable, readTokens, writtenTokens } from "./rows.ts";
+import { eventRows, readable, readTokens } from "./rows.ts";
 import {
   all,
   get,
-  Given,
   type Query,
   run,
   sql,
@@ -270,13 +269,6 @@ function* isOwn(runId: string, host: StoreHost): Work<boolean> {
   const found = yield* get(sql`SELECT id FROM fermata.branched_runs
     WHERE id = ${runId} AND process = ${host.processId} AND ${host.isOwn(runId)} ${host.locked}`);
   return found !== undefined;
-}
-
-function eventRows(events: readonly NumberedEvent[]): Given {
-  return new Given(
-    { given_number: "bigint", given_body: "text", given_tokens: "text" },
-    events.map(({ number, body, tokens }) => [number, body, writtenTokens(tokens)]),
-  );
 }
 
 /** See `BranchStore`. @param decided the id of a question that is over, though the run could not write it down */

@@ -4,6 +4,7 @@ import type { StoreHost } from "./host.ts";
 import { deleteOrphans, putItems, referItems } from "./items.ts";
 import { failedBody, incomplete, isAtWork } from "./response-state.ts";
 import {
+  eventRows,
   itemsOfParts,
   parts,
   readable,
@@ -12,12 +13,12 @@ import {
   responseHoldOf,
   type ResponseRow,
   storedResponse,
-  writtenTokens,
 } from "./rows.ts";
 import { all, column, Given, run, sql, type StoreDatabase, type Work } from "./sql.ts";
 import type {
   HeldCall,
   NewResponse,
+  NumberedEvent,
   ResponseHold,
   ResponseItems,
   ResponseStore,
@@ -161,7 +162,7 @@ export class Responses implements ResponseStore {
         resumes = 0`);
   }
 
-  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
+  async countResume(id: string, by: 1 | -1 = 1): Promise<void> {
     await this.#database.run(sql`UPDATE fermata.response_holds
       SET resumes = resumes + CAST(${by} AS integer) WHERE response_id = ${id}`);
   }
@@ -205,18 +206,12 @@ export class Responses implements ResponseStore {
   }
 
   /** Nothing, where the response was deleted while it was generated, or is another process's. */
-  async addEvent(
-    id: string,
-    number: number,
-    event: object,
-    tokens?: readonly number[],
-  ): Promise<void> {
+  async appendEvents(id: string, events: readonly NumberedEvent[]): Promise<void> {
     const { processId, isOwn, shared } = this.#host;
     await this.#database.run(sql`INSERT INTO fermata.response_events
         (response_id, number, body, tokens)
-      SELECT id, CAST(${number} AS integer), ${JSON.stringify(event)},
-        CAST(${writtenTokens(tokens)} AS text)
-      FROM fermata.responses
+      SELECT id, given_number, given_body, given_tokens
+      FROM fermata.responses, ${eventRows(events)}
       WHERE id = ${id} AND (run IS NULL OR run = ${processId}) AND ${isOwn(id)}
       ${shared}
       ON CONFLICT (response_id, number) DO NOTHING`);

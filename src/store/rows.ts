@@ -1,6 +1,13 @@
 /** Rows of responses and their events as both databases have them, and what they stand for. */
 
-import type { ResponseHold, ResponseItems, StoredItem, StoredResponse } from "./types.ts";
+import { Given } from "./sql.ts";
+import type {
+  NumberedEvent,
+  ResponseHold,
+  ResponseItems,
+  StoredItem,
+  StoredResponse,
+} from "./types.ts";
 
 /** Of the items of a response. */
 export const parts = { history: 0, input: 1, output: 2 } as const;
@@ -57,9 +64,16 @@ export function readable<Read>(read: () => Read): Read | undefined {
   }
 }
 
-/** The tokens of an event as a column. */
-export function writtenTokens(tokens: readonly number[] = []): string | null {
-  return tokens.length === 0 ? null : JSON.stringify(tokens);
+/** A table `given` of events. */
+export function eventRows(events: readonly NumberedEvent[]): Given {
+  return new Given(
+    { given_number: "bigint", given_body: "text", given_tokens: "text" },
+    events.map(({ number, body, tokens = [] }) => [
+      number,
+      body,
+      tokens.length === 0 ? null : JSON.stringify(tokens),
+    ]),
+  );
 }
 
 export function readTokens(column: string | null): readonly number[] | undefined {

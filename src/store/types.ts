@@ -103,7 +103,7 @@ export interface ResponseStore {
   /** Kept until the response ends: it outlives the process. */
   setHold(hold: Omit<ResponseHold, "resumes">): Promise<void>;
   /** Another process lets the model go on. @param by -1: the process ended as it should */
-  countHold(id: string, by?: 1 | -1): Promise<void>;
+  countResume(id: string, by?: 1 | -1): Promise<void>;
   /** Those whose process is gone; from now on they are this one's. */
   takeHolds(): Promise<ResponseHold[]>;
 
@@ -114,8 +114,8 @@ export interface ResponseStore {
   setHeldCall(responseId: string, callId: string, state: unknown, from?: unknown): Promise<boolean>;
   heldCall(owner: string, callId: string): Promise<HeldCall | null>;
 
-  /** The next event of a response, for clients that read its stream later; numbers count from 0. @param tokens see `NumberedEvent` */
-  addEvent(id: string, number: number, event: object, tokens?: readonly number[]): Promise<void>;
+  /** The next events of a response, for clients that read its stream later, all or none; numbers count from 0. */
+  appendEvents(id: string, events: readonly NumberedEvent[]): Promise<void>;
   /** The tokens of its events from number `from` on, joined. */
   eventTokens(id: string, from: number): Promise<number[]>;
   /** Those numbered above `after`, as far as they came. Default: all. */

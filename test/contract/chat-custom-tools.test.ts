@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ChatEvent } from "../../src/chat/types.ts";
-import { createWorld, finish, type World } from "./fake-services.ts";
+import { callEvents, createWorld, finish, type World } from "./fake-services.ts";
 
 const patch = { type: "custom", custom: { name: "patch", description: "Changes a file." } };
 const find = { type: "function", function: { name: "find" } };
@@ -31,11 +31,7 @@ async function deltas(body: object) {
 /** A call whose arguments come in these pieces. */
 function calls(pieces: readonly string[], name = "patch", index = 0): ChatEvent[] {
   const call = { id: `call_${index}`, name, arguments: pieces.join("") };
-  return [
-    { type: "call-start", index, id: call.id, name },
-    ...pieces.map((delta): ChatEvent => ({ type: "call-arguments", index, delta })),
-    { type: "call-end", index, call },
-  ];
+  return callEvents(call, index, pieces);
 }
 
 const asked = () => world.chat.requests.at(-1)!;

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ChatEvent } from "../../src/chat/types.ts";
-import { finish } from "./fake-services.ts";
+import { callEvents, finish } from "./fake-services.ts";
 import {
   createResponsesWorld,
   toolCallLines,
@@ -19,14 +19,9 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 /** A call whose arguments come in these pieces. */
-function calls(pieces: readonly string[], name = "patch"): ChatEvent[] {
-  const call = { id: "call_1", name, arguments: pieces.join("") };
-  return [
-    { type: "call-start", index: 0, id: call.id, name },
-    ...pieces.map((delta): ChatEvent => ({ type: "call-arguments", index: 0, delta })),
-    { type: "call-end", index: 0, call },
-    finish("tool_calls", [call]),
-  ];
+function calls(pieces: readonly string[]): ChatEvent[] {
+  const call = { id: "call_1", name: "patch", arguments: pieces.join("") };
+  return [...callEvents(call, 0, pieces), finish("tool_calls", [call])];
 }
 
 function inputOf(events: readonly Event[]): string {

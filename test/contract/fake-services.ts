@@ -149,15 +149,22 @@ export function finish(
   return { type: "finish", reason, calls, usage };
 }
 
-/** Events of a whole call, its arguments in two pieces. */
-export function callEvents(call: ToolCall, index = 0): ChatEvent[] {
-  const middle = Math.ceil(call.arguments.length / 2);
+/** Events of a whole call, its arguments in these pieces; default: two. */
+export function callEvents(
+  call: ToolCall,
+  index = 0,
+  pieces: readonly string[] = halves(call.arguments),
+): ChatEvent[] {
   return [
     { type: "call-start", index, id: call.id, name: call.name },
-    { type: "call-arguments", index, delta: call.arguments.slice(0, middle) },
-    { type: "call-arguments", index, delta: call.arguments.slice(middle) },
+    ...pieces.map((delta): ChatEvent => ({ type: "call-arguments", index, delta })),
     { type: "call-end", index, call },
   ];
+}
+
+function halves(text: string): string[] {
+  const middle = Math.ceil(text.length / 2);
+  return [text.slice(0, middle), text.slice(middle)];
 }
 
 /** All vectors are alike. */

@@ -135,7 +135,7 @@ describe("background", () => {
   test("one whose first events cannot be kept has failed, for all who ask", async () => {
     world.chat.script = [{ hang: true }, finish("stop")];
     const full = new FermataError("internal_error", "The disk is full.");
-    vi.spyOn(world.store.responses, "addEvent").mockRejectedValueOnce(full);
+    vi.spyOn(world.store.responses, "appendEvents").mockRejectedValueOnce(full);
     const { body } = await world.create({ input: "Hi", background: true });
     await until(async () => (await retrieve(body.id)).status === "failed");
     expect((await replay(body.id, "")).at(-1)).toMatchObject({ type: "response.failed" });

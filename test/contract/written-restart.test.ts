@@ -86,7 +86,7 @@ async function serve(
 /** Calls `watch` after each write. */
 function watched<Store extends object>(whole: Store, watch: () => void): Store {
   const writes = new Set(
-    "beginRun appendEvents setRunHold setHeldCall endRun create update setHold addEvent".split(" "),
+    "beginRun appendEvents setRunHold setHeldCall endRun create update setHold".split(" "),
   );
   return new Proxy(whole, {
     get: (store, name: string) => {
@@ -118,7 +118,7 @@ const shown = ({ message, state }: Awaited<ReturnType<typeof ended>>) => ({
 });
 
 /** A server whose store is copied after each write, with the calls that had run by then. */
-async function serveWatched(): Promise<{
+async function serveWatched(options: { chunk: number; says?: readonly string[] }): Promise<{
   first: Served;
   moments: { path: string; ran: string[] }[];
 }> {
@@ -127,14 +127,14 @@ async function serveWatched(): Promise<{
   const watch = (): void => {
     moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] });
   };
-  return { first: await serve(path, { chunk: 16, watch }), moments };
+  return { first: await serve(path, { ...options, watch }), moments };
 }
 
 test(
   "whatever was written last, the next process goes on behind it",
   { timeout: 120_000 },
   async () => {
-    const { first, moments } = await serveWatched();
+    const { first, moments } = await serveWatched({ chunk: 16 });
     const run = await begin(first.world, "Save milk.");
     const expected = shown(await ended(first.world, run));
     await first.end();
@@ -173,62 +173,70 @@ const outputOf = (response: Json): Json =>
     error,
   }));
 
+async function beginResponse({ world }: Served, request: object): Promise<string> {
+  const payload = { background: true, ...request };
+  const reply = await world.app.inject({ method: "POST", url: "/v1/responses", payload });
+  return (reply.json() as Json).id;
+}
+
+/** Once it has ended: the response, and what its deltas say. Its events are one stream. */
+async function endedResponse({ world }: Served, id: string): Promise<Json> {
+  const url = `/v1/responses/${id}`;
+  const response = await eventually(async () => {
+    const now = (await world.app.inject({ url })).json() as Json;
+    expect(["queued", "in_progress"]).not.toContain(now.status);
+    return now;
+  });
+  const events = eventsOf((await world.app.inject({ url: `${url}?stream=true` })).body);
+  expect(events.map(({ sequence_number: at }) => at)).toEqual(events.map((_, index) => index));
+  expect(events.at(-1)).toMatchObject({ type: `response.${response.status}` });
+  const deltas = (type: string): string =>
+    events.flatMap((event) => (event.type === type ? [event.delta] : [])).join("");
+  const added = events.filter(({ type }) => type === "response.output_item.added");
+  expect(added.map(({ output_index: at }) => at)).toEqual(added.map((_, index) => index));
+  expect(response.error).toBeNull();
+  expect(added.map(({ item }) => (item as Json).id)).toEqual(
+    response.output.map((item: Json) => item.id),
+  );
+  const done = events.filter(({ type }) => type === "response.output_item.done");
+  expect(new Set(done.map(({ item }) => (item as Json).id)).size).toBe(done.length);
+  const kinds = ["output_text", "reasoning_text", "custom_tool_call_input"];
+  return { response, texts: kinds.map((kind) => deltas(`response.${kind}.delta`)) };
+}
+
+function isAtWork(path: string): boolean {
+  const database = new Database(path);
+  const row = database.prepare("SELECT count(*) AS held FROM response_holds").get();
+  database.close();
+  return (row as { held: number }).held > 0;
+}
+
 test(
   "a background response, too, and its events are one stream",
   { timeout: 120_000 },
   async () => {
-    const { first, moments } = await serveWatched();
+    const { first, moments } = await serveWatched({ chunk: 8 });
     const files = { type: "mcp", server_label: "files", require_approval: "never" };
-    const request = { input: "Save milk.", tools: [files], background: true };
-    const post = await first.world.app.inject({
-      method: "POST",
-      url: "/v1/responses",
-      payload: request,
-    });
-    const { id } = post.json() as Json;
-    const ends = async ({ world }: Served): Promise<Json> => {
-      const url = `/v1/responses/${id}`;
-      const response = await eventually(async () => {
-        const now = (await world.app.inject({ url })).json() as Json;
-        expect(["queued", "in_progress"]).not.toContain(now.status);
-        return now;
-      });
-      const events = eventsOf((await world.app.inject({ url: `${url}?stream=true` })).body);
-      expect(events.map(({ sequence_number: at }) => at)).toEqual(events.map((_, index) => index));
-      expect(events.at(-1)).toMatchObject({ type: `response.${response.status}` });
-      const deltas = (type: string): string =>
-        events.flatMap((event) => (event.type === type ? [event.delta] : [])).join("");
-      const added = events.filter(({ type }) => type === "response.output_item.added");
-      expect(added.map(({ output_index: at }) => at)).toEqual(added.map((_, index) => index));
-      expect(response.error).toBeNull();
-      expect(added.map(({ item }) => (item as Json).id)).toEqual(
-        response.output.map((item: Json) => item.id),
-      );
-      const done = events.filter(({ type }) => type === "response.output_item.done");
-      expect(new Set(done.map(({ item }) => (item as Json).id)).size).toBe(done.length);
-      const texts = [deltas("response.output_text.delta"), deltas("response.reasoning_text.delta")];
-      return { response, texts };
-    };
-    const expected = await ends(first);
+    const id = await beginResponse(first, { input: "Save milk.", tools: [files] });
+    const expected = await endedResponse(first, id);
     await first.end();
     expect(expected.response.status).toBe("completed");
-    expect(expected.texts).toEqual(["Let me see.Saved. Once more:All is saved.", "I must look."]);
+    expect(expected.texts).toEqual([
+      "Let me see.Saved. Once more:All is saved.",
+      "I must look.",
+      "",
+    ]);
 
-    const wasAtWork = (copy: string): boolean => {
-      const database = new Database(copy);
-      const row = database.prepare("SELECT count(*) AS held FROM response_holds").get();
-      database.close();
-      return (row as { held: number }).held > 0;
-    };
     let continued = 0;
     let written = 0;
     for (const [index, moment] of moments.entries()) {
       forgetProcesses(moment.path);
-      if (!wasAtWork(moment.path)) continue;
+      if (!isAtWork(moment.path)) continue;
       continued += 1;
       ran = [...moment.ran];
-      const next = await serve(moment.path, { chunk: 16 });
-      const { response, texts } = await ends(next);
+      // The same tokens come in other pieces.
+      const next = await serve(moment.path, { chunk: 5 });
+      const { response, texts } = await endedResponse(next, id);
       await next.end();
       expect(response.status, `after write ${index}`).toBe("completed");
       expect(texts, `after write ${index}`).toEqual(expected.texts);
@@ -243,6 +251,39 @@ test(
     expect(written).toBe("All is saved.".length + 1);
   },
 );
+
+test("calls of the client that are being written go on where they were", async () => {
+  const custom = `{"name":"patch","arguments":{"input":"milk\\n\\"and\\" bread"}}`;
+  const says = [`${call("look")}<tool_call>\n${custom}\n</tool_call>`];
+  const { first, moments } = await serveWatched({ chunk: 5, says });
+  const look = { type: "function", name: "look", parameters: { type: "object" } };
+  const id = await beginResponse(first, {
+    input: "Go.",
+    tools: [look, { type: "custom", name: "patch" }],
+  });
+  const expected = await endedResponse(first, id);
+  await first.end();
+  expect(expected.response.output).toMatchObject([
+    { type: "function_call", arguments: '{"of":"milk"}' },
+    { type: "custom_tool_call", input: 'milk\n"and" bread' },
+  ]);
+  expect(expected.texts).toEqual(["", "", 'milk\n"and" bread']);
+
+  const told = ({ response, texts }: Json): Json => [
+    texts,
+    response.output.map(({ id: _id, call_id: _callId, ...item }: Json) => item),
+  ];
+  let continued = 0;
+  for (const [index, { path }] of moments.entries()) {
+    forgetProcesses(path);
+    if (!isAtWork(path)) continue;
+    continued += 1;
+    const next = await serve(path, { chunk: 3, says });
+    expect(told(await endedResponse(next, id)), `after write ${index}`).toEqual(told(expected));
+    await next.end();
+  }
+  expect(continued).toBeGreaterThan(10);
+});
 
 describe("it is told why a run cannot go on", () => {
   const cut = async (change: string, next: { template?: string; vocabularySize?: number } = {}) => {

@@ -50,10 +50,10 @@ async function cutAt(text: string, request: object): Promise<Cut> {
   let copy = "";
   let told = "";
   return await served(path, "get_weather", async (world, store) => {
-    const addEvent = store.responses.addEvent.bind(store.responses);
-    store.responses.addEvent = async (...values) => {
-      await addEvent(...values);
-      told += JSON.stringify(values);
+    const append = store.responses.appendEvents.bind(store.responses);
+    store.responses.appendEvents = async (...values) => {
+      await append(...values);
+      told += values[1].map(({ body }) => body).join();
       if (copy === "" && told.includes(text)) copy = copyOf(path, "copy.sqlite");
     };
     const payload = { background: true, ...request };

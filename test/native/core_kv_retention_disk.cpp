@@ -3,19 +3,13 @@
 #include <map>
 #include <random>
 
-#include "check.h"
-#include "core/audit_backend.h"
-#include "core/kv_retention.h"
-#include "fake_backend.h"
-#include "scheduler_world.h"
+#include "watched_cache.h"
 
 using namespace fermata;
 using namespace fermata::testing;
 
 namespace {
 
-constexpr std::int64_t kPlenty = std::int64_t{1} << 30;
-constexpr auto kCellBytes = static_cast<std::int64_t>(sizeof(Cell));
 constexpr Milliseconds kLong = 60'000;
 
 // Of a sequence of so many tokens.
@@ -105,19 +99,12 @@ class FakeFiles final : public SequenceFiles {
     double ms_per_byte = 0;
 };
 
-struct Cache {
-    FakeBackend backend;
-    AuditBackend audit;
+struct Cache : WatchedCache {
     FakeFiles& files;
-    KvRetention retention;
-    Milliseconds now = 1;
 
     Cache(CacheShape shape, FakeFiles& used, std::int64_t ram = kPlenty,
           std::int64_t disk = kPlenty)
-        : backend(shape),
-          audit(backend),
-          files(used),
-          retention(audit, ram, kMaxLeft, &used, disk) {
+        : WatchedCache(shape, ram, kMaxLeft, &used, disk), files(used) {
         files.found_all = false;
         attend();
     }
@@ -139,16 +126,6 @@ struct Cache {
         CHECK(placement.has_value());
         compute(placement->slot, prompt, placement->reused);
         return *placement;
-    }
-    void compute(SlotId slot, const std::vector<Token>& prompt, std::int32_t position) {
-        const std::span rest = std::span(prompt).subspan(static_cast<std::size_t>(position));
-        retention.plan(slot, rest);
-        std::vector<BatchRow> rows;
-        for (const Token token : rest)
-            rows.push_back({.token = token, .position = position++, .slot = slot});
-        CHECK(audit.decode(rows) == DecodeStatus::kOk);
-        retention.commit(slot, static_cast<std::int32_t>(rows.size()));
-        check();
     }
     // With a fork at each of these lengths.
     void run_marked_and_retain(const std::vector<Token>& prompt,
@@ -172,29 +149,7 @@ struct Cache {
         attend();
         return placement;
     }
-    void check() const {
-        CHECK_EQ(retention.check_integrity(), "");
-        CHECK_EQ(audit.violation(), "");
-        for (SlotId slot = 0; slot < backend.shape().slot_count; ++slot) {
-            const auto tokens = retention.tokens(slot);
-            CHECK(backend.content(slot) == std::vector<Token>(tokens.begin(), tokens.end()));
-        }
-    }
 };
-
-CacheShape without_cuts(CacheShape shape) {
-    shape.partial_truncate = false;
-    return shape;
-}
-
-CacheShape stand_alone(CacheShape shape) {
-    shape.partial_truncate = false;
-    shape.forks_stand_alone = true;
-    return shape;
-}
-
-const auto kShapes = {streams(2, 512, 512), unified(2, 1024, 512, 512),
-                      without_cuts(streams(2, 512, 512)), stand_alone(streams(2, 512, 512))};
 
 std::vector<Token> continued(std::uint32_t seed, std::size_t count = 100) {
     return joined(words(seed, count), words(99, 5));

@@ -2,28 +2,15 @@
 #include <algorithm>
 #include <random>
 
-#include "check.h"
-#include "core/audit_backend.h"
-#include "core/kv_retention.h"
-#include "fake_backend.h"
-#include "scheduler_world.h"
+#include "watched_cache.h"
 
 using namespace fermata;
 using namespace fermata::testing;
 
 namespace {
 
-constexpr std::int64_t kPlenty = std::int64_t{1} << 30;
-constexpr auto kCellBytes = static_cast<std::int64_t>(sizeof(Cell));
-
-struct Cache {
-    FakeBackend backend;
-    AuditBackend audit;
-    KvRetention retention;
-    Milliseconds now = 1;
-
-    explicit Cache(CacheShape shape, std::int64_t ram = kPlenty)
-        : backend(shape), audit(backend), retention(audit, ram) {}
+struct Cache : WatchedCache {
+    explicit Cache(CacheShape shape, std::int64_t ram = kPlenty) : WatchedCache(shape, ram) {}
 
     Placement acquire(const std::vector<Token>& prompt, Salt salt = 0) {
         const auto placement = retention.acquire(prompt, ++now, salt);
@@ -32,15 +19,6 @@ struct Cache {
                        std::span(prompt).subspan(static_cast<std::size_t>(placement->reused)));
         return *placement;
     }
-    // Decodes [from, to) of the prompt in one call.
-    void decode(SlotId slot, const std::vector<Token>& prompt, std::int32_t from, std::int32_t to) {
-        std::vector<BatchRow> rows;
-        for (std::int32_t at = from; at < to; ++at)
-            rows.push_back(
-                {.token = prompt[static_cast<std::size_t>(at)], .position = at, .slot = slot});
-        CHECK(audit.decode(rows) == DecodeStatus::kOk);
-        retention.commit(slot, to - from);
-    }
     Placement run(const std::vector<Token>& prompt, Milliseconds lease = 0, Salt salt = 0) {
         const Placement placement = acquire(prompt, salt);
         retention.ensure_cells(static_cast<std::int64_t>(prompt.size()) - placement.reused);
@@ -48,14 +26,6 @@ struct Cache {
         retention.retain(placement.slot, ++now, lease);
         check();
         return placement;
-    }
-    void check() const {
-        CHECK_EQ(retention.check_integrity(), "");
-        CHECK_EQ(audit.violation(), "");
-        for (SlotId slot = 0; slot < backend.shape().slot_count; ++slot) {
-            const auto tokens = retention.tokens(slot);
-            CHECK(backend.content(slot) == std::vector<Token>(tokens.begin(), tokens.end()));
-        }
     }
     // What was computed for the first positions of a slot.
     std::vector<std::int64_t> values(SlotId slot, std::size_t count = 242) const {

@@ -1,41 +1,18 @@
 // What leaves a slot for RAM, and comes back from there.
-#include "check.h"
-#include "core/audit_backend.h"
-#include "core/kv_retention.h"
-#include "fake_backend.h"
-#include "scheduler_world.h"
+#include "watched_cache.h"
 
 using namespace fermata;
 using namespace fermata::testing;
 
 namespace {
 
-constexpr std::int64_t kPlenty = std::int64_t{1} << 30;
-constexpr auto kCellBytes = static_cast<std::int64_t>(sizeof(Cell));
-
-// Retention over a fake backend that is watched, and the decoding that a scheduler would do.
-struct Cache {
-    FakeBackend backend;
-    AuditBackend audit;
-    KvRetention retention;
-    Milliseconds now = 1;
-
-    explicit Cache(CacheShape shape, std::int64_t ram = kPlenty)
-        : backend(shape), audit(backend), retention(audit, ram) {}
+struct Cache : WatchedCache {
+    explicit Cache(CacheShape shape, std::int64_t ram = kPlenty) : WatchedCache(shape, ram) {}
 
     Placement run(const std::vector<Token>& prompt, bool kept = true) {
         const auto placement = retention.acquire(prompt, ++now, 0, kept);
         CHECK(placement.has_value());
-        const std::span rest =
-            std::span(prompt).subspan(static_cast<std::size_t>(placement->reused));
-        retention.plan(placement->slot, rest);
-        std::vector<BatchRow> rows;
-        std::int32_t position = placement->reused;
-        for (const Token token : rest)
-            rows.push_back({.token = token, .position = position++, .slot = placement->slot});
-        CHECK(audit.decode(rows) == DecodeStatus::kOk);
-        retention.commit(placement->slot, static_cast<std::int32_t>(rows.size()));
-        check();
+        compute(placement->slot, prompt, placement->reused);
         return *placement;
     }
     Placement run_and_retain(const std::vector<Token>& prompt, Milliseconds lease = 0) {
@@ -44,29 +21,7 @@ struct Cache {
         check();
         return placement;
     }
-    void check() const {
-        CHECK_EQ(retention.check_integrity(), "");
-        CHECK_EQ(audit.violation(), "");
-        for (SlotId slot = 0; slot < backend.shape().slot_count; ++slot) {
-            const auto tokens = retention.tokens(slot);
-            CHECK(backend.content(slot) == std::vector<Token>(tokens.begin(), tokens.end()));
-        }
-    }
 };
-
-CacheShape without_cuts(CacheShape shape) {
-    shape.partial_truncate = false;
-    return shape;
-}
-
-CacheShape stand_alone(CacheShape shape) {
-    shape.partial_truncate = false;
-    shape.forks_stand_alone = true;
-    return shape;
-}
-
-const auto kShapes = {streams(2, 512, 512), unified(2, 1024, 512, 512),
-                      without_cuts(streams(2, 512, 512)), stand_alone(streams(2, 512, 512))};
 
 }  // namespace
 

@@ -7,24 +7,14 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
-#include "llama/llama_backend.h"
-#include "test_device.h"
+#include "real_model.h"
 
 using namespace fermata;
+using namespace fermata::testing;
 
 namespace {
 
-std::shared_ptr<const Model> model;
-std::string model_path;
-std::string program;
-
 constexpr std::int32_t kPrompt = 70;
-
-// Words of an endless text; the first tokens of a vocabulary are special ones or bytes.
-Token word(std::int32_t seed, std::int32_t at) {
-    return 300 + (seed * 7919 + at * 104729) % (model->vocabulary().size() - 300);
-}
 
 struct Setup {
     BackendOptions options;
@@ -479,7 +469,7 @@ TEST(bad_options_are_named) {
 TEST(memory_is_measured_without_weights) {
     ModelOptions model_options;
     model_options.path = model_path;
-    model_options.gpu_layers = testing::test_gpu_layers();
+    model_options.gpu_layers = test_gpu_layers();
     model_options.measures = true;
     auto measuring = Model::load(model_options);
     BackendOptions options;
@@ -492,7 +482,7 @@ TEST(memory_is_measured_without_weights) {
         sum.cache += device.parts.cache;
         sum.weights += device.parts.weights;
         // All layers: the cache is where they are.
-        CHECK(testing::test_gpu_layers() >= 0 || needs.value().host.cache == 0);
+        CHECK(test_gpu_layers() >= 0 || needs.value().host.cache == 0);
     }
     CHECK(sum.cache == backend.value()->cache_bytes());
     CHECK(sum.weights > model->info().size_bytes / 2);
@@ -514,20 +504,4 @@ TEST(a_load_can_be_cancelled) {
     CHECK(Model::load(options).error().code == ErrorCode::kModelLoadFailed);
 }
 
-int main(int count, char** arguments) {
-    const char* named = count > 1 ? arguments[1] : std::getenv("FERMATA_TEST_MODEL");
-    ModelOptions options;
-    options.gpu_layers = testing::test_gpu_layers();
-    options.path = named != nullptr ? named : "models/fermata-small.gguf";
-    auto outcome = Model::load(options);
-    if (!outcome.ok()) {
-        std::printf("skipped: %s Set FERMATA_TEST_MODEL.\n", outcome.error().message.c_str());
-        return named == nullptr ? 77 : 1;
-    }
-    model = outcome.value();
-    model_path = options.path;
-    program = arguments[0];
-    const int result = check::run();
-    model.reset();
-    return result;
-}
+MODEL_TEST_MAIN()

@@ -6,17 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "check.h"
 #include "core/scheduler.h"
 #include "llama.h"
-#include "llama/llama_backend.h"
-#include "test_device.h"
+#include "real_model.h"
 
 using namespace fermata;
+using namespace fermata::testing;
 
 namespace {
-
-std::shared_ptr<const Model> model;
 
 constexpr std::int32_t kGenerated = 24;
 constexpr std::int32_t kTop = 20;
@@ -131,18 +128,4 @@ TEST(bias_penalties_temperature_and_filters_do_not_change_them) {
     check_against_plain(sampling);
 }
 
-int main(int count, char** arguments) {
-    const char* named = count > 1 ? arguments[1] : std::getenv("FERMATA_TEST_MODEL");
-    ModelOptions options;
-    options.gpu_layers = testing::test_gpu_layers();
-    options.path = named != nullptr ? named : "models/fermata-small.gguf";
-    auto outcome = Model::load(options);
-    if (!outcome.ok()) {
-        std::printf("skipped: %s Set FERMATA_TEST_MODEL.\n", outcome.error().message.c_str());
-        return named == nullptr ? 77 : 1;
-    }
-    model = outcome.value();
-    const int result = check::run();
-    model.reset();
-    return result;
-}
+MODEL_TEST_MAIN()

@@ -10,21 +10,14 @@
 #include <span>
 #include <vector>
 
-#include "check.h"
 #include "ggml-backend.h"
 #include "ggml-cpp.h"
-#include "llama/llama_backend.h"
-#include "test_device.h"
+#include "real_model.h"
 
 using namespace fermata;
+using namespace fermata::testing;
 
 namespace {
-
-std::shared_ptr<const Model> model;
-
-Token word(std::int32_t seed, std::int32_t at) {
-    return 300 + (seed * 7919 + at * 104729) % (model->vocabulary().size() - 300);
-}
 
 std::unique_ptr<LlamaBackend> backend_of(CacheLayout layout, KvType keys, KvType values,
                                          FlashAttention flash_attention) {
@@ -179,18 +172,4 @@ TEST(a_large_buffer_is_cleared_to_its_ends) {
     }
 }
 
-int main(int count, char** arguments) {
-    const char* named = count > 1 ? arguments[1] : std::getenv("FERMATA_TEST_MODEL");
-    ModelOptions options;
-    options.gpu_layers = testing::test_gpu_layers();
-    options.path = named != nullptr ? named : "models/fermata-small.gguf";
-    auto outcome = Model::load(options);
-    if (!outcome.ok()) {
-        std::printf("skipped: %s Set FERMATA_TEST_MODEL.\n", outcome.error().message.c_str());
-        return named == nullptr ? 77 : 1;
-    }
-    model = outcome.value();
-    const int result = check::run();
-    model.reset();
-    return result;
-}
+MODEL_TEST_MAIN()

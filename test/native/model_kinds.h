@@ -8,19 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "check.h"
-#include "llama/llama_backend.h"
 #include "random_models.h"
-#include "test_device.h"
+#include "real_model.h"
 
 namespace fermata::testing {
 
-inline std::shared_ptr<const Model> model;
 inline std::vector<std::string> given;  // models in the place of the random ones
-
-inline Token word(std::int32_t seed, std::int32_t at) {
-    return 300 + (seed * 7919 + at * 104729) % (model->vocabulary().size() - 300);
-}
 
 inline std::vector<Token> words(std::int32_t seed, std::int32_t count) {
     std::vector<Token> tokens;

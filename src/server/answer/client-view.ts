@@ -3,6 +3,7 @@
 import { RoundText } from "../../chat/answer/round-text.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent, ToolEvent, ToolOutcome } from "../../tools/types.ts";
+import { answer, choice, real, string, type ValueOf, whole } from "../body/shapes.ts";
 import type { ToolMode } from "./target.ts";
 
 /**
@@ -58,19 +59,18 @@ export function reasoningInContent(sink: Sink<RunEvent>): Sink<RunEvent> {
 }
 
 /** What runs while a chat completion pauses, for clients that ask for it: never arguments or results. */
-export interface ToolStatus {
-  call_id: string;
-  name: string;
-  server: string;
-  /** `approval`: a person is asked. */
-  state: "approval" | "running" | "done" | "failed" | "denied";
-  /** The sub-agent that made the call. */
-  agent?: string;
-  message?: string;
-  progress?: number;
-  total?: number;
-  milliseconds?: number;
-}
+export const toolStatusShape = answer(
+  {
+    call_id: string,
+    name: string,
+    server: string,
+    // `approval`: a person is asked.
+    state: choice("approval", "running", "done", "failed", "denied"),
+  },
+  // `agent`: the sub-agent that made the call.
+  { agent: string, message: string, progress: real, total: real, milliseconds: whole },
+);
+export type ToolStatus = ValueOf<typeof toolStatusShape>;
 
 export const stateOfOutcome: Record<ToolOutcome, ToolStatus["state"]> = {
   ok: "done",

@@ -100,13 +100,7 @@ export function stopReasonOf({
 }
 
 /** Of one choice of a stream that goes on. */
-export interface UsageSoFar {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
-}
-
-export function usageSoFar({ prompt, generated }: TokenRecord): UsageSoFar {
+export function usageSoFar({ prompt, generated }: TokenRecord) {
   return {
     prompt_tokens: prompt.length,
     completion_tokens: generated.length,

@@ -5,6 +5,8 @@ import type { FermataError } from "../../errors.ts";
 export interface ExpectedRun {
   id: string;
   owner: string;
+  /** Of the message that it writes, if it writes one. */
+  conversationId?: string | undefined;
   /** Of the request. Runs of one model go on one after the other, those of several do not wait for each other. */
   model: string | null;
   /** Gives it up: it then waits for no other. */
@@ -38,6 +40,11 @@ export class ExpectedRuns {
 
   has(owner: string, id: string): boolean {
     return this.#byId.get(id)?.owner === owner;
+  }
+
+  /** The last run of a conversation. */
+  inConversation(id: string): string | null {
+    return [...this.#byId.values()].findLast((run) => run.conversationId === id)?.id ?? null;
   }
 
   idsOf(owner: string): string[] {

@@ -55,9 +55,10 @@ export interface LiveRunOptions<Event> {
   numberOf(event: Event): number;
   /**
    * Null: the run belongs to its connection. It has one reader, waits until it has taken each event, and keeps none.
-   * Otherwise each event is stored here before anybody sees it, and any number of readers follow at their own pace.
+   * Otherwise events are stored here before anybody sees them, those of one moment all or none, and any number of readers follow
+   * at their own pace.
    */
-  keep: ((event: Event) => Promise<void>) | null;
+  keep: ((events: readonly Event[]) => Promise<void>) | null;
   /** What another process told, with its numbers. */
   earlier?: readonly Event[] | undefined;
 }
@@ -88,12 +89,15 @@ export class LiveRun<Event> {
     this.#options.abort.abort(reason);
   }
 
-  async publish(event: Event): Promise<void> {
+  /** Events of one moment: all of them are kept before anybody sees one. */
+  async publish(...events: Event[]): Promise<void> {
+    if (events.length === 0) return;
     const { keep } = this.#options;
-    await keep?.(event);
-    this.#events.push(event);
+    await keep?.(events);
+    this.#events.push(...events);
     this.#notify();
-    while (keep === null && !this.#isLeft && this.#events.includes(event)) await this.#change;
+    const last = events.at(-1)!;
+    while (keep === null && !this.#isLeft && this.#events.includes(last)) await this.#change;
   }
 
   /** Ends the run. @param last is stored already @param failure for the readers */

@@ -1,19 +1,11 @@
 /** The spans of one sequence, made from the engine's events when somebody looks: a state machine. */
 
+import { noUsage } from "../../engine/generation.ts";
 import type { EngineUsage, SequenceEvent, SequenceWatcher } from "../../engine/types.ts";
 import type { TracePhase, TraceRows, TraceSequence, TraceSpan } from "../../client/types.ts";
 
 /** More spans are counted and not kept. */
 const maxSpans = 512;
-
-export const noRows: Readonly<TraceRows> = {
-  prompt: 0,
-  cached: 0,
-  resumed: 0,
-  prefilled: 0,
-  recomputed: 0,
-  generated: 0,
-};
 
 /** The trace that a sequence belongs to; null: it is another owner's, or is not kept. */
 export type TraceOf = (watcher: SequenceWatcher) => string | null;
@@ -22,7 +14,7 @@ export class SequenceTrace {
   readonly #agent: string | null;
   readonly #traceOf: TraceOf;
   readonly #spans: TraceSpan[] = [];
-  #rows: TraceRows = noRows;
+  #usage: EngineUsage = noUsage;
   #end: string | null = null;
   #wasHeld = false;
   /** Spans that were not kept. */
@@ -35,8 +27,8 @@ export class SequenceTrace {
     this.#spans.push({ phase: "prepare", start_ms: preparedAt, end_ms: null });
   }
 
-  get rows(): TraceRows {
-    return this.#rows;
+  get usage(): EngineUsage {
+    return this.#usage;
   }
 
   accept(event: SequenceEvent, at: number): void {
@@ -56,7 +48,7 @@ export class SequenceTrace {
       case "decode":
         return this.#enter("decode", at);
       case "hold":
-        this.#count(event.usage);
+        this.#usage = event.usage;
         this.#wasHeld = true;
         return this.#enter("hold", at, { rows: 0 });
       case "extended":
@@ -64,7 +56,7 @@ export class SequenceTrace {
       case "resume":
         return this.#enter("queued", at, { waits_for: null });
       case "end":
-        if (event.usage !== null) this.#count(event.usage);
+        this.#usage = event.usage ?? this.#usage;
         this.#end = event.reason;
         return this.#close(at);
     }
@@ -74,7 +66,7 @@ export class SequenceTrace {
     return {
       agent: this.#agent,
       spans: this.#spans.map((span) => ({ ...span })),
-      rows: this.#rows,
+      rows: rowsOf(this.#usage),
       end: this.#end,
     };
   }
@@ -100,17 +92,6 @@ export class SequenceTrace {
     const last = this.#spans.at(-1);
     if (last !== undefined && last.end_ms === null) last.end_ms = microseconds(at);
   }
-
-  #count(usage: EngineUsage): void {
-    this.#rows = {
-      prompt: usage.promptTokens,
-      cached: usage.cachedTokens,
-      resumed: usage.resumedTokens,
-      prefilled: usage.prefilledTokens,
-      recomputed: usage.recomputedTokens,
-      generated: usage.generatedTokens,
-    };
-  }
 }
 
 /** With three digits behind the point: what is short is still longer than nothing. */
@@ -118,13 +99,13 @@ function microseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000;
 }
 
-export function addRows(one: TraceRows, other: TraceRows): TraceRows {
+export function rowsOf(usage: EngineUsage): TraceRows {
   return {
-    prompt: one.prompt + other.prompt,
-    cached: one.cached + other.cached,
-    resumed: one.resumed + other.resumed,
-    prefilled: one.prefilled + other.prefilled,
-    recomputed: one.recomputed + other.recomputed,
-    generated: one.generated + other.generated,
+    prompt: usage.promptTokens,
+    cached: usage.cachedTokens,
+    resumed: usage.resumedTokens,
+    prefilled: usage.prefilledTokens,
+    recomputed: usage.recomputedTokens,
+    generated: usage.generatedTokens,
   };
 }

@@ -12,6 +12,15 @@ export class TokenRecord {
   readonly #generated: number[] = [];
   #taken = 0;
 
+  /** What a request tells it by. */
+  readonly listeners = {
+    onPrompt: (tokens: Int32Array): void => {
+      this.prompt = tokens;
+    },
+    onPromptLogprobs: (told: readonly TokenLogprobs[]): void => this.addPromptLogprobs(told),
+    onTokens: (_count: number, tokens?: Int32Array): void => tokens && this.add(tokens),
+  };
+
   /** The end token is one of them. */
   get generated(): readonly number[] {
     return this.#generated;

@@ -3,14 +3,16 @@
  * what tools returned.
  */
 
+import { addUsage } from "../../chat/answer/engine-run.ts";
 import type { FinishReason } from "../../chat/types.ts";
 import type { RunStatus, Trace, TraceCall } from "../../client/types.ts";
+import { noUsage } from "../../engine/generation.ts";
 import type { SequenceEvent, SequenceWatcher } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { FastifyRequest } from "fastify";
 import { requestClient } from "../http/access.ts";
 import { toFermataError } from "../http/error-replies.ts";
-import { addRows, noRows, SequenceTrace, type TraceOf } from "./sequence-trace.ts";
+import { rowsOf, SequenceTrace, type TraceOf } from "./sequence-trace.ts";
 
 /** Answers of one owner. */
 const maxOfOwner = 64;
@@ -164,7 +166,7 @@ export class AnswerTrace {
       created_at: this.#createdAt,
       status: isOver ? this.#status : "running",
       duration_ms: this.#durationMs ?? this.#now(),
-      rows: sequences.map(({ rows }) => rows).reduce(addRows, noRows),
+      rows: rowsOf(sequences.map(({ usage }) => usage).reduce(addUsage, noUsage)),
       sequences: sequences.map((sequence) => sequence.wire()),
       calls: this.#calls.map((call) => ({ ...call })),
       dropped,

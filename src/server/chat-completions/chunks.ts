@@ -7,7 +7,6 @@ import {
   type WireFinishReason,
   type StopReason,
   stopReasonOf,
-  type UsageSoFar,
   usageSoFar,
   wireUsage,
   type WireUsage,
@@ -59,7 +58,7 @@ export interface ChatCompletionChunk extends ResponseIdentity {
           token_ids?: number[];
         },
       ];
-  usage?: WireUsage | UsageSoFar | null;
+  usage?: WireUsage | ReturnType<typeof usageSoFar> | null;
   /** vLLM's, of the first chunk of each choice. */
   prompt_token_ids?: number[];
   /** Of a stream that was asked for it: what a tool does while nothing is said. */

@@ -4,7 +4,6 @@ import type { RouteOptions } from "fastify";
 import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import type { Sink } from "../../tools/event-stream.ts";
-import type { TokenLogprobs } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
@@ -63,17 +62,12 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
         const own = { ...run, preparation, startedAt, tellsTools, times: times[choice]! };
-        const record = records[choice];
         const chosen = {
           ...conversation,
           sampling,
           signal: ended,
           promptLogprobs: choice === 0 ? body.tokens?.promptLogprobs : undefined,
-          onPrompt: (tokens: Int32Array) => {
-            if (record !== undefined) record.prompt = tokens;
-          },
-          onPromptLogprobs: (told: TokenLogprobs[]) => record?.addPromptLogprobs(told),
-          onTokens: (_: number, tokens?: Int32Array) => tokens && record?.add(tokens),
+          ...records[choice]?.listeners,
         };
         return runRequest(chosen, mode, own, shown(body, sink));
       };

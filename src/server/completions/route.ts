@@ -7,7 +7,6 @@ import type { RouteContext } from "../context.ts";
 import { finishInTurns } from "../../parts.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { Sink } from "../../tools/event-stream.ts";
-import type { TokenLogprobs } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
@@ -72,7 +71,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
           stop,
           topLogprobs,
           promptLogprobs,
-          onPromptLogprobs: (told: TokenLogprobs[]) => record.addPromptLogprobs(told),
+          onPromptLogprobs: record.listeners.onPromptLogprobs,
           spelledTokens: body.spellsControlTokens ? controlTokens(engine) : undefined,
           grammar,
           closeAtLimit,

@@ -7,9 +7,7 @@ import type { DelegationState } from "../../tools/oversight.ts";
 import type { Resumption } from "./held-round.ts";
 import type { RunEvent, ToolEvent } from "../../tools/types.ts";
 import { isToolEvent } from "../answer/client-view.ts";
-
-/** The speaker of what the run itself says and calls. */
-const root = "";
+import { ToldRound } from "../answer/told-round.ts";
 
 /** A call that goes on, and begins its result anew. */
 interface Repeated {
@@ -26,10 +24,10 @@ export class EarlierEvents {
   readonly ids = new Map<string, ReadonlyMap<string, string>>();
   readonly #calls: ReadonlyMap<string, ToolCallState>;
   readonly #outputs = new Map<string, Repeated>();
-  /** How much of a speaker's reasoning is told again. */
+  /** How much of a sub-agent's reasoning is told again, maybe in other words. By its delegation. */
   readonly #reasoning = new Map<string, number>();
-  /** How much of the arguments of each call that the run was writing is told again. */
-  readonly #arguments: number[];
+  /** That the run itself was writing. Its content is left out by `RunMapper`, which changes it. */
+  readonly #round: ToldRound;
 
   constructor({ state, before, round, hold, written: { calls } }: Resumption) {
     this.#calls = new Map(state.toolCalls.map((call) => [call.call_id, call]));
@@ -37,25 +35,23 @@ export class EarlierEvents {
       ...Object.entries(round?.ids ?? {}),
       ...calls.map(({ call_id: id }) => [id, id] as const),
     ];
-    this.#place(root, new Map(ids), (id) => id, hold.calls);
-    this.#reasoning.set(root, state.reasoning.length - before.reasoning.length);
-    this.#arguments = calls.map((call) => call.arguments.length);
+    this.#place("", new Map(ids), (id) => id, hold.calls);
+    this.#round = new ToldRound({
+      reasoning: state.reasoning.slice(before.reasoning.length),
+      calls: calls.map((call) => call.arguments.length),
+    });
   }
 
   /** What is new in an event of this process. Null: nothing. */
   newPart(event: RunEvent): RunEvent | null {
-    return this.#newPart(event, root);
+    return isToolEvent(event) ? this.#newPart(event, "") : this.#round.newPart(event);
   }
 
-  #newPart(event: RunEvent, speaker: string): RunEvent | null {
-    if (event.type === "reasoning") return this.#newReasoning(event, speaker);
-    // The next round counts its calls anew.
-    if (speaker === root && event.type === "hold") this.#arguments.length = 0;
-    if (speaker === root && event.type === "call-start")
-      return event.index < this.#arguments.length ? null : event;
-    if (speaker === root && event.type === "call-arguments") return this.#newArguments(event);
+  /** @param delegation whose sub-agent the event is of */
+  #newPart(event: RunEvent, delegation: string): RunEvent | null {
+    if (event.type === "reasoning") return this.#newReasoning(event, delegation);
     if (!isToolEvent(event)) return event;
-    const id = this.ids.get(speaker)?.get(event.call.id);
+    const id = this.ids.get(delegation)?.get(event.call.id);
     const call = this.#calls.get(id ?? "");
     if (call === undefined) return event;
     if (event.type !== "tool-report") return wasTold(event, call) ? null : event;
@@ -70,18 +66,14 @@ export class EarlierEvents {
     return inner && { ...event, report: { ...report, event: inner } };
   }
 
-  #newReasoning(event: Extract<RunEvent, { type: "reasoning" }>, speaker: string): RunEvent | null {
-    const known = this.#reasoning.get(speaker) ?? 0;
-    this.#reasoning.set(speaker, Math.max(0, known - event.text.length));
+  #newReasoning(
+    event: Extract<RunEvent, { type: "reasoning" }>,
+    delegation: string,
+  ): RunEvent | null {
+    const known = this.#reasoning.get(delegation) ?? 0;
+    this.#reasoning.set(delegation, Math.max(0, known - event.text.length));
     const text = event.text.slice(known);
     return text === "" ? null : { ...event, text };
-  }
-
-  #newArguments(event: Extract<RunEvent, { type: "call-arguments" }>): RunEvent | null {
-    const known = this.#arguments[event.index] ?? 0;
-    this.#arguments[event.index] = Math.max(0, known - event.delta.length);
-    const delta = event.delta.slice(known);
-    return delta === "" ? null : { ...event, delta };
   }
 
   /** Nothing, once the result is another one: its end tells it. */

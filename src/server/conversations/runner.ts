@@ -17,10 +17,9 @@ import type { ActiveRequests } from "../http/requests.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
 import { Preparation } from "../http/stream-answer.ts";
-import { withModel } from "../answer/model-use.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { EarlierEvents } from "./earlier-events.ts";
-import { HeldRounds, modelOf, type Resumption, resumptionOf } from "./held-round.ts";
+import { HeldRounds, resumptionOf } from "./held-round.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
 import { modeOf, planRun, type RunStart, titleOf } from "./run-plan.ts";
@@ -57,7 +56,7 @@ class ConversationRun extends LiveRun<NumberedEvent> {
       owner,
       abort,
       numberOf: (event) => event.number,
-      keep: (event) => store.appendEvents(run.id, [event]),
+      keep: (events) => store.appendEvents(run.id, events),
       earlier,
     });
     this.run = run;
@@ -190,25 +189,14 @@ export class Runner {
   async goOn(
     interruptedRun: InterruptedRun,
     context: RunnerContext,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const options = { signal, isPatient: true };
-    await withModel(modelOf(interruptedRun), context, options, async (own) => {
-      const earlier = resumptionOf(interruptedRun, modelFingerprint(own.services));
-      // What a round comes to behind its calls is counted once the model goes on.
-      if (earlier.isWritten) await this.#store.countResume(interruptedRun.id);
-      this.#goOnFrom(earlier, interruptedRun, own);
-    });
-  }
-
-  #goOnFrom(
-    resumption: Resumption,
-    { id, owner, conversationId, messageId, events }: InterruptedRun,
-    context: RunnerContext,
-  ): void {
+    controller: AbortController,
+  ): Promise<ConversationRun> {
     const store = this.#store;
+    const { id, owner, conversationId, messageId, events } = interruptedRun;
+    const resumption = resumptionOf(interruptedRun, modelFingerprint(context.services));
     const { request, round, written, isWritten } = resumption;
-    const { controller, end: endWork } = context.active.begin();
+    // What a round comes to behind its calls is counted once the model goes on.
+    if (isWritten) await store.countResume(id);
     const { signal } = controller;
     const held = new HeldRounds(store, { id, abort: controller }, request, resumption);
     const count = async (): Promise<void> => {
@@ -247,8 +235,8 @@ export class Runner {
         if (isWritten) await store.countResume(id, -1);
       },
     };
-    const following = follow(live, work, { ...context, startedAt }, course).finally(endWork);
-    context.lease?.until(following);
+    void follow(live, work, { ...context, startedAt }, course);
+    return live;
   }
 }
 

@@ -268,7 +268,8 @@ export class ConversationService {
     const { leafId } = await this.#find(owner, id);
     const messages = await this.#store.messages(owner, id);
     const leaf = messages.find((message) => message.id === leafId);
-    const current = this.#runner.runsOf(id).at(-1)?.id ?? this.#interrupted.expectedIn(id);
+    const current =
+      this.#runner.runsOf(id).at(-1)?.id ?? this.#runner.live.expected.inConversation(id);
     const runId = current ?? leaf?.runId;
     if (runId) return runId;
     throw new FermataError("not_found", "The conversation has no run yet.", { param: "run_id" });
@@ -296,7 +297,7 @@ export class ConversationService {
       created_at: Math.floor(createdAt / 1000),
       updated_at: Math.floor(updatedAt / 1000),
       model: settingsOf(conversation).model ?? this.#modelId,
-      run_id: this.#runner.runsOf(id).at(-1)?.id ?? this.#interrupted.expectedIn(id),
+      run_id: this.#runner.runsOf(id).at(-1)?.id ?? this.#runner.live.expected.inConversation(id),
     };
   }
 

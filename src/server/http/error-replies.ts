@@ -104,19 +104,6 @@ const frameworkErrors: Record<string, FrameworkError> = {
   },
 };
 
-export interface AnthropicErrorBody {
-  type: "error";
-  error: {
-    type: string;
-    message: string;
-    /** Not Anthropic's: Fermata's stable code and the field at fault. */
-    code: string;
-    param: string | null;
-    details?: object;
-  };
-  request_id: string;
-}
-
 /** On this the SDK's tool runner goes on with the whole history in each request. */
 const threadsUnsupported = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
 
@@ -135,7 +122,8 @@ function tooLongOf({ size }: FermataError): string {
   return `prompt is too long: ${size.promptTokens} tokens > ${size.contextSize} maximum. `;
 }
 
-export function anthropicErrorBody(error: FermataError, requestId: string): AnthropicErrorBody {
+/** `code` and `param` are not Anthropic's: Fermata's stable code and the field at fault. */
+export function anthropicErrorBody(error: FermataError, requestId: string) {
   const { message, code, param, status } = error;
   const type = typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
   const details = param === "thread" ? { details: threadsUnsupported } : {};
@@ -146,31 +134,14 @@ export function anthropicErrorBody(error: FermataError, requestId: string): Anth
   };
 }
 
-export interface ErrorBody {
-  error: {
-    message: string;
-    type: string;
-    param: string | null;
-    code: string;
-    /** llama-server's, of a prompt that does not fit. */
-    n_prompt_tokens?: number;
-    n_ctx?: number;
-  };
-}
-
-export function errorBody({ message, type, param, code, size }: FermataError): ErrorBody {
+/** The counts are llama-server's, of a prompt that does not fit. */
+export function errorBody({ message, type, param, code, size }: FermataError) {
   const counts = size && { n_prompt_tokens: size.promptTokens, n_ctx: size.contextSize };
   return { error: { message, type, param, code, ...counts } };
 }
 
 /** Ollama's has the text alone; its clients pass over what else there is. */
-export interface OllamaErrorBody {
-  error: string;
-  code: string;
-  param: string | null;
-}
-
-export function ollamaErrorBody({ message, code, param }: FermataError): OllamaErrorBody {
+export function ollamaErrorBody({ message, code, param }: FermataError) {
   return { error: message, code, param };
 }
 

@@ -1,7 +1,5 @@
-/** An answer as the body of an Anthropic message that is not streamed. */
+/** An Anthropic message, and what of it does not depend on its blocks. */
 
-import { isJsonObject, parseExactJson } from "../../json.ts";
-import type { JsonObject } from "../body/field.ts";
 import {
   answer,
   choice,
@@ -14,10 +12,8 @@ import {
   type ValueOf,
   whole,
 } from "../body/shapes.ts";
-import type { ChatEvent, ToolCall } from "../../chat/types.ts";
+import type { ChatEvent } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
-import type { RunEvent } from "../../tools/types.ts";
-import { AnswerCollector } from "../answer/collect-answer.ts";
 
 export interface MessageIdentity {
   id: string;
@@ -49,90 +45,8 @@ export const message = answer(
   { warnings: list(string) },
 );
 
-type WireMessage = ValueOf<typeof message>;
-type ContentBlock = ValueOf<typeof block>;
-
-/** Clients send it back with the thinking, and some drop thinking that has none. It signs nothing. */
-export const thinkingSignature = "ZmVybWF0YQ==";
-
-/** Reads to the end. @throws the error that ended the generation */
-export async function collectMessage(
-  identity: MessageIdentity,
-  events: AsyncIterable<RunEvent>,
-): Promise<WireMessage> {
-  const blocks = new MessageBlocks();
-  const collector = new AnswerCollector();
-  for await (const event of events) {
-    blocks.add(event);
-    collector.add(event);
-  }
-  const { finish } = collector.answer();
-  return {
-    ...emptyMessage(identity, 0),
-    content: blocks.all(),
-    ...wireStop(finish),
-    ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
-    usage: messageUsage(finish.usage),
-  };
-}
-
-/** The blocks of an answer in the order in which a stream has them. */
-class MessageBlocks {
-  readonly #blocks: ContentBlock[] = [];
-  /** The arguments so far of the call that is last, until it ends. */
-  #openInput: string | null = null;
-
-  add(event: RunEvent): void {
-    switch (event.type) {
-      case "content":
-        if (event.text !== "") this.#textBlock().text += event.text;
-        return;
-      case "reasoning":
-        if (event.text !== "") this.#thinkingBlock().thinking += event.text;
-        return;
-      case "call-start":
-        this.#blocks.push({ type: "tool_use", id: event.id, name: event.name, input: {} });
-        this.#openInput = "";
-        return;
-      case "call-arguments":
-        if (this.#openInput !== null) this.#openInput += event.delta;
-        return;
-      case "call-end":
-        this.#endCall(event.call.arguments);
-        return;
-      default:
-    }
-  }
-
-  /** With the call that the model was writing when the answer was cut, if it was. */
-  all(): ContentBlock[] {
-    if (this.#openInput !== null) this.#endCall(this.#openInput);
-    return this.#blocks;
-  }
-
-  #endCall(text: string): void {
-    const block = this.#blocks.at(-1);
-    if (block?.type === "tool_use") block.input = inputOf(text);
-    this.#openInput = null;
-  }
-
-  #textBlock(): ValueOf<typeof textBlock> {
-    const last = this.#blocks.at(-1);
-    if (last?.type === "text") return last;
-    const block: ValueOf<typeof textBlock> = { type: "text", text: "", citations: null };
-    this.#blocks.push(block);
-    return block;
-  }
-
-  #thinkingBlock(): ValueOf<typeof thinkingBlock> {
-    const last = this.#blocks.at(-1);
-    if (last?.type === "thinking") return last;
-    const signature = thinkingSignature;
-    const block: ValueOf<typeof thinkingBlock> = { type: "thinking", thinking: "", signature };
-    this.#blocks.push(block);
-    return block;
-  }
-}
+export type WireMessage = ValueOf<typeof message>;
+export type ContentBlock = ValueOf<typeof block>;
 
 /** A message before its first token. */
 export function emptyMessage(
@@ -183,10 +97,4 @@ export function messageUsage(usage: EngineUsage): WireMessage["usage"] {
     cache_read_input_tokens: usage.cachedTokens,
     output_tokens: usage.generatedTokens,
   };
-}
-
-/** Input is an object on this wire: what a model wrote otherwise is kept as text in one. */
-function inputOf(text: ToolCall["arguments"]): JsonObject {
-  const value = parseExactJson(text.trim() === "" ? "{}" : text);
-  return isJsonObject(value) ? value : { arguments: text };
 }

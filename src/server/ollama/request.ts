@@ -1,41 +1,22 @@
 /** What a body of /api/chat or /api/generate asks for. Pure: no clock, no log, no engine. */
 
-import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
-import type { Sampling } from "../../engine/types.ts";
-import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
+import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
 import { fieldError, readBodyInParts, type ValuesOf } from "../body/field.ts";
 import { guidanceOf } from "../body/guidance.ts";
-import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
-import type { ToolChoice } from "../body/tools.ts";
+import { conversationOf, templateVariables } from "../body/prompt.ts";
 import { readSampling, type SamplingLimits } from "../body/generation.ts";
-import type { Parts } from "../../parts.ts";
+import type { PartsResult } from "../../parts.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatFields, generateFields } from "./fields.ts";
 
 /** Without messages nothing is generated. */
-export interface OllamaRequest extends Conversation {
-  /** What was said before the messages. */
-  leadingTokens?: Int32Array | undefined;
-  /** Null: not given. An empty list is not given, either: Ollama's clients always send one. */
-  tools: ToolDefinition[] | null;
-  toolChoice: ToolChoice;
-  document: DocumentFormat | undefined;
-  guidance: Guidance;
-  templateVariables: TemplateVariables;
-  sampling: Sampling;
-  stop: string[];
-  maxTokens: number | undefined;
-  stream: boolean;
-  /** Undefined: none are asked for. */
-  topLogprobs: number | undefined;
-}
+export type OllamaRequest = PartsResult<typeof parseChatInParts> &
+  // What was said before the messages.
+  Pick<ChatRequest, "leadingTokens">;
+export type GenerateRequest = PartsResult<typeof parseGenerateInParts>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function* parseChatInParts(
-  body: unknown,
-  limits: SamplingLimits,
-  warn: Warn,
-): Parts<OllamaRequest> {
+export function* parseChatInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
   const example = 'Send {"model": "…", "messages": […]}';
   const given = yield* readBodyInParts(chatFields, body, { warn }, example);
   const { messages } = given;
@@ -46,24 +27,13 @@ export function* parseChatInParts(
       continue_final_message: undefined,
       add_generation_prompt: undefined,
     }),
+    // Clients always send a list: an empty one is not given.
     tools: given.tools?.length ? given.tools : null,
   };
 }
 
-export interface GenerateRequest extends OllamaRequest {
-  prompt: string;
-  /** What stands behind the answer; empty: nothing does. */
-  suffix: string;
-  /** The prompt is not put into the template. */
-  raw: boolean;
-}
-
 /** @throws as `parseChatInParts` */
-export function* parseGenerateInParts(
-  body: unknown,
-  limits: SamplingLimits,
-  warn: Warn,
-): Parts<GenerateRequest> {
+export function* parseGenerateInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const example = 'Send {"model": "…", "prompt": "…"}';
   const given = yield* readBodyInParts(generateFields, body, reading, example);
@@ -74,9 +44,9 @@ export function* parseGenerateInParts(
     if (system !== "") throw outOfPlace("system", place);
     if (context?.length) throw outOfPlace("context", place);
   }
-  const messages = [
+  const messages: ChatMessage[] = [
     ...(system === "" ? [] : [{ role: "system" as const, content: system }]),
-    { role: "user" as const, content: prompt },
+    { role: "user", content: prompt },
   ];
   return {
     ...answerOf(given, limits),

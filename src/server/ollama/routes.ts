@@ -2,7 +2,6 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { compileText } from "../../chat/answer/text-grammar.ts";
-import type { ChatRequest } from "../../chat/types.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { planAnswer, runRequest } from "../answer/answer.ts";
@@ -145,23 +144,14 @@ function runConversation(
   const startedAt = performance.now();
   const { conversation, mode, run } = planAnswer(body, target, { request, context });
   const { leadingTokens } = body;
-  const records = record === undefined || mode.kind === "internal" ? {} : recording(record);
+  const listeners = mode.kind === "internal" ? undefined : record?.listeners;
   return (signal, preparation, sink) =>
     runRequest(
-      { ...conversation, leadingTokens, ...records, signal },
+      { ...conversation, leadingTokens, ...listeners, signal },
       mode,
       { ...run, startedAt, preparation },
       sink,
     );
-}
-
-function recording(record: TokenRecord): Pick<ChatRequest, "onPrompt" | "onTokens"> {
-  return {
-    onPrompt: (tokens) => {
-      record.prompt = tokens;
-    },
-    onTokens: (_, tokens) => tokens && record.add(tokens),
-  };
 }
 
 /** A prompt that no template renders. */

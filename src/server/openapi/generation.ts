@@ -1,5 +1,6 @@
 /** What /openapi.json says of answers, texts, vectors and tokens, but for Responses and Ollama's API. */
 
+import { toolStatusShape } from "../answer/client-view.ts";
 import { timings } from "../answer/completion-parts.ts";
 import type { Schema } from "../body/field.ts";
 import { pageQuery } from "../body/stored.ts";
@@ -83,15 +84,7 @@ export const generationOperations: Readonly<Record<string, Operation>> = {
     streams: {
       "chat.completion.chunk": {
         ...answer({
-          tool_status: answer(
-            {
-              call_id: string,
-              name: string,
-              server: string,
-              state: choice("approval", "running", "done", "failed", "denied"),
-            },
-            { agent: string, message: string, progress: real, total: real, milliseconds: whole },
-          ),
+          tool_status: toolStatusShape,
         }),
         additionalProperties: true,
         description:

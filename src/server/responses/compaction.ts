@@ -35,8 +35,9 @@ export function compactionText(encoded: string): { text: string; isRead: boolean
     : { text: `${heading}\n\n${summary}`, isRead: true };
 }
 
-export function compactionItem(summary: string, id = newId("cmp")): CompactionItem {
-  return { id, type: "compaction", encrypted_content: encodeText("summary", summary) };
+export function compactionItem(summary: string): CompactionItem {
+  const encoded = encodeText("summary", summary);
+  return { id: newId("cmp"), type: "compaction", encrypted_content: encoded };
 }
 
 /** @param prompt what the model would read of the request @throws FermataError: there is nothing, or no summary */

@@ -1,17 +1,19 @@
 /** A response that was written or waited for its client's outputs when its process ended: it goes on. */
 
-import type { OpenStore, ResponseHold, ResponseStore } from "../../store/types.ts";
+import type { FermataError } from "../../errors.ts";
+import type { OpenStore, ResponseHold, ResponseItems } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { interruptedCall } from "../../tools/oversight.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { clientServer, type RunContext } from "../answer/answer.ts";
 import { finishInTurns } from "../../parts.ts";
-import { withModel } from "../answer/model-use.ts";
 import { modelFingerprint } from "../answer/completion-parts.ts";
+import { goOnWith } from "../answer/left-runs.ts";
+import type { LiveRuns } from "../answer/live-run.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { checkGoingOn, DrawnTokens } from "../answer/written-round.ts";
 import type { RouteContext } from "../context.ts";
-import { logError, toFermataError } from "../http/error-replies.ts";
+import { logError } from "../http/error-replies.ts";
 import type { AskedCalls } from "./asked-calls.ts";
 import {
   type ClientCallItem,
@@ -20,7 +22,6 @@ import {
   textOfCall,
   transcriptOf,
 } from "./client-calls.ts";
-import { done } from "./events/item.ts";
 import { generateResponse } from "./generate.ts";
 import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { EventLog } from "./log.ts";
@@ -31,94 +32,76 @@ import {
   type ResponsesRequest,
   waitsForOutputs,
 } from "./request.ts";
-import { itemsBefore, Retelling, roundBegin, withoutProgress, withToldTexts } from "./retelling.ts";
 import { ResponseRun } from "./run.ts";
 import type { KeptRound } from "./run-parts.ts";
+import { toldOutput, toldRound, withToldTexts } from "./told-output.ts";
 import { mcpToolsOf, planTools } from "./tool-plan.ts";
 import type { Item, McpCallItem, OutputItem, ResponseObject, WireEvent } from "./types.ts";
 import { ResponseWriter } from "./writer.ts";
 
-interface ReviveParts {
+export type LeftContext = Omit<RunContext, "target" | "startedAt"> & RouteContext;
+
+interface Reviving {
+  live: LiveRuns<ResponseRun>;
   asked: AskedCalls;
   store: OpenStore;
-  context: Omit<RunContext, "target" | "startedAt"> & RouteContext;
-  abort: AbortController;
+  context: LeftContext;
 }
 
-/** Not begun yet. Null: it cannot go on here, and has ended in the store; or it is left to the next process. */
-export async function revive(
-  hold: ResponseHold,
-  { asked, store, context, abort }: ReviveParts,
-): Promise<ResponseRun | null> {
-  const { owner, id } = hold;
-  const stored = await store.responses.find(owner, id);
-  const items = await store.responses.items(owner, id);
-  if (stored === null || items === null) return null;
-  try {
-    const parts = { body: stored.body, items, asked, store, abort };
-    const { signal } = abort;
-    const options = { signal, isPatient: true };
-    return await withModel(wantedModel(hold.request), context, options, async (own) => {
-      const run = await revived(hold, { ...parts, context: own });
-      own.lease?.until(run.ended);
+/** Takes over what another process left: it goes on, or ends. */
+export async function reviveLeft({ live, asked, store, context }: Reviving): Promise<void> {
+  await goOnWith(await store.responses.takeHolds(), {
+    expected: live.expected,
+    context,
+    modelOf: ({ request }) => wantedModel(request),
+    begin: async (hold, own, abort) => {
+      const stored = await read(hold, store).catch((error: unknown) => {
+        // The next process reads it.
+        context.log.error({ run: hold.id, err: error }, "a run was not taken over");
+        return null;
+      });
+      if (stored === null) return null;
+      const run = await revive(hold, { ...stored, asked, store, context: own, abort });
+      live.add(run);
+      run.goOn();
       return run;
-    });
-  } catch (error) {
-    const { code, message } = toFermataError(error);
-    // The next process goes on with it.
-    if (abort.signal.aborted && code === "engine_closed") return null;
-    const isCancelled = code === "cancelled";
-    if (!isCancelled) context.log.warn({ response: id, err: error }, "a response cannot go on");
-    const end = isCancelled
+    },
+    fail: (hold, failure) => fail(hold, failure, store),
+  });
+}
+
+interface Stored {
+  body: Record<string, unknown>;
+  items: ResponseItems;
+}
+
+async function read({ owner, id }: ResponseHold, store: OpenStore): Promise<Stored | null> {
+  const found = await store.responses.find(owner, id);
+  const items = await store.responses.items(owner, id);
+  return found && items && { body: found.body, items };
+}
+
+/** With what was told of it. */
+async function fail(
+  hold: ResponseHold,
+  { code, message }: FermataError,
+  store: OpenStore,
+): Promise<void> {
+  const stored = await read(hold, store);
+  if (stored === null) return;
+  const { owner, id } = hold;
+  const end =
+    code === "cancelled"
       ? { status: "cancelled" }
       : { status: "failed", error: { code: "server_error", message } };
-    const told = (await store.responses.events(owner, id)) as WireEvent[];
-    const output = withToldTexts(items.output, told);
-    await store.responses.update(owner, id, { ...stored.body, ...end }, output);
-    return null;
-  }
-}
-
-/** What an earlier process told of a response, and how far it was. */
-interface Left {
-  told: readonly WireEvent[];
-  /** The model wrote no round to its end. */
-  isFirst: boolean;
-  /** Not to the end of what comes before the model's words. */
-  opens: boolean;
-  /** The model was writing, or about to. */
-  isWritten: boolean;
-  /** Where the round begins that it was writing. Null: nothing of it was told. */
-  begin: number | null;
-  retelling: Retelling;
-  /** Of that round. */
-  tokens: readonly number[];
-}
-
-/** @throws FermataError engine_crashed | request_quarantined: nobody can go on with it, or nobody may */
-async function readLeft(
-  { owner, id, round, next, resumes }: ResponseHold,
-  store: OpenStore,
-  fingerprint: string,
-): Promise<Left> {
-  const { at, fingerprint: before } = round as KeptRound;
-  const isFirst = at !== "held";
-  const opens = at === "created";
   const told = (await store.responses.events(owner, id)) as WireEvent[];
-  const begin = opens ? null : roundBegin(told, next);
-  const ofRound = opens
-    ? told
-    : withoutProgress(told).filter((event) => event.sequence_number >= (begin ?? Infinity));
-  // The model may have begun before the first event.
-  const tokens = await store.responses.eventTokens(id, isFirst ? 0 : next);
-  const isWritten = isFirst || begin !== null;
-  const fingerprints = [before, fingerprint] as const;
-  checkGoingOn({ tokens, isTold: begin !== null, isWritten, resumes, fingerprints });
-  return { told, isFirst, opens, isWritten, begin, retelling: new Retelling(ofRound), tokens };
+  const output = withToldTexts(stored.items.output, told);
+  await store.responses.update(owner, id, { ...stored.body, ...end }, output);
 }
 
-async function revived(
-  hold: ResponseHold,
+/** Not begun yet. @throws FermataError: it cannot go on */
+async function revive(
+  { owner, id, request: wire, round, next, deadline, resumes }: ResponseHold,
   {
     body,
     items: { history, input, output },
@@ -126,18 +109,23 @@ async function revived(
     store,
     context,
     abort,
-  }: ReviveParts & {
-    body: Record<string, unknown>;
-    items: NonNullable<Awaited<ReturnType<ResponseStore["items"]>>>;
-  },
+  }: Stored & Omit<Reviving, "live"> & { abort: AbortController },
 ): Promise<ResponseRun> {
   const { signal } = abort;
-  const { owner, id, request: wire, next, deadline } = hold;
-  const { turn } = hold.round as KeptRound;
+  const { at, turn, fingerprint: before } = round as KeptRound;
   const fingerprint = modelFingerprint(context.services);
-  const left = await readLeft(hold, store, fingerprint);
-  const { told, isFirst, opens, isWritten, begin, retelling, tokens } = left;
-  if (isWritten) await store.responses.countHold(id);
+  const isFirst = at !== "held";
+  const isOpening = at === "created";
+  const events = (await store.responses.events(owner, id)) as WireEvent[];
+  const known = output.filter((item) => !isClientOutput(item)) as unknown as OutputItem[];
+  const told = toldOutput(events, known, { id, next, isOpening });
+  const { isBegun, roundAt, isWhole } = told;
+  // The model may have begun before the first event.
+  const tokens = await store.responses.eventTokens(id, isFirst ? 0 : next);
+  const isWritten = isFirst || isBegun;
+  const fingerprints = [before, fingerprint] as const;
+  checkGoingOn({ tokens, isTold: isBegun, isWritten, resumes, fingerprints });
+  if (isWritten) await store.responses.countResume(id);
 
   const target = resolveTarget(wantedModel(wire), context);
   const asWritten = await finishInTurns(parseResponsesRequestInParts(wire, target, () => {}));
@@ -154,8 +142,6 @@ async function revived(
   const sources = { provider: target.tools, requested };
   const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
 
-  const known = output.filter((item) => !isClientOutput(item)) as unknown as OutputItem[];
-  const all = told.length === 0 ? known : itemsBefore(told, begin ?? Infinity, known);
   for (const item of output) if (isClientOutput(item)) held?.remember(item as Item);
   const writer = new ResponseWriter({
     response: { ...body, output: [] } as unknown as ResponseObject,
@@ -165,17 +151,14 @@ async function revived(
     compacts: request.compacts,
     present: plan.present,
   });
-  const last = Math.max(next, (told.at(-1)?.sequence_number ?? -1) + 1);
-  if (opens) writer.goOn([], 0);
-  else writer.goOn(itemsOf(all, told), last - retelling.left, retelling.ids);
-  const open = writer.output.filter(
-    (item): item is OutputItem & (ClientCallItem | McpCallItem) =>
-      (isClientCall(item) || item.type === "mcp_call") && item.status === "in_progress",
-  );
-  const calls = open.filter(isClientCall);
-  for (const { call_id: callId } of calls) held?.announce(callId);
+  writer.goOn(told);
+  for (const item of writer.output)
+    if (isOpen(item) && isClientCall(item) && isWhole(item)) held?.announce(item.call_id);
+  /** Of rounds before the one that the model was writing. */
+  const said = (): OutputItem[] => writer.output.slice(0, roundAt);
 
   const drawn = new DrawnTokens(tokens);
+  const { round: toldAgain, callIds } = toldRound(told);
   return new ResponseRun({
     owner,
     writer,
@@ -185,11 +168,11 @@ async function revived(
     tellsId: true,
     held,
     revived: {
-      told,
-      retelling,
-      opens,
+      told: events,
+      round: toldAgain,
+      isOpening,
       onLeft: async () => {
-        if (isWritten) await store.responses.countHold(id, -1);
+        if (isWritten) await store.responses.countResume(id, -1);
       },
     },
     resumesByRequest: request.handling === "held",
@@ -197,19 +180,19 @@ async function revived(
     fingerprint: () => fingerprint,
     drawn,
     log: new EventLog(context.log, { response: id, compat: !isHeld }),
-    lists: plan.lists.map((list, index) => ({ ...list, id: retelling.ids[index] ?? list.id })),
+    lists: plan.lists,
     foreign: [],
     approved: [],
     generate: async (sink) => {
-      for (const item of open) if (!isClientCall(item)) await sink(interruptedEnd(item));
-      if (held !== null) await tellOutputs(calls, { held, signal, sink });
-      const said = isFirst
-        ? writer.output.filter(({ type }) => type === "mcp_call")
-        : transcriptOf(writer.output, held?.outputs ?? new Map());
-      const items = [...(history as Item[]), ...(input as Item[]), ...(said as Item[])];
+      const waiting = said().filter(isOpen);
+      for (const item of waiting) if (!isClientCall(item)) await sink(interruptedEnd(item));
+      if (held !== null) await tellOutputs(waiting.filter(isClientCall), { held, signal, sink });
+      const answered = isFirst
+        ? said().filter(({ type }) => type === "mcp_call")
+        : transcriptOf(said(), held?.outputs ?? new Map());
+      const items = [...(history as Item[]), ...(input as Item[]), ...(answered as Item[])];
       const answer = { ...context.answer, id };
       const run = { ...context, target, answer, startedAt: performance.now() };
-      const { callIds } = retelling;
       const parts = {
         items,
         plan,
@@ -227,6 +210,10 @@ async function revived(
       if (failure !== null && failure.code !== "cancelled") logError(failure, context);
     },
   });
+}
+
+function isOpen(item: OutputItem): item is OutputItem & (ClientCallItem | McpCallItem) {
+  return (isClientCall(item) || item.type === "mcp_call") && item.status === "in_progress";
 }
 
 /** Of such a call nobody knows whether it took effect. */
@@ -250,16 +237,6 @@ function interruptedEnd({
 /** A call that was required has been made. */
 function goingOn(request: ResponsesRequest): ResponsesRequest {
   return { ...request, guidance: { ...request.guidance, toolChoice: "auto" } };
-}
-
-/** What was said; of calls that were answered, the end was told. */
-function itemsOf(items: readonly OutputItem[], told: readonly WireEvent[]): OutputItem[] {
-  const closed = new Set(
-    told.filter(({ type }) => type === done).map(({ item }) => (item as { id: string }).id),
-  );
-  return items.map((item) =>
-    isClientCall(item) && closed.has(item.id) ? { ...item, status: "completed" } : item,
-  );
 }
 
 /** Waits for all of them, and tells them as the tool loop would. */

@@ -6,12 +6,12 @@ import type { OpenStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
+import type { ToldRound } from "../answer/told-round.ts";
 import type { DrawnTokens } from "../answer/written-round.ts";
 import type { TimesWanted } from "../body/generation.ts";
 import type { McpCallResult } from "./events/mcp.ts";
 import type { HeldCalls } from "./held.ts";
 import type { EventLog } from "./log.ts";
-import type { Retelling } from "./retelling.ts";
 import type { Item, McpListToolsItem, UnnumberedEvent, WireEvent } from "./types.ts";
 import type { ResponseWriter } from "./writer.ts";
 
@@ -57,10 +57,10 @@ export interface ResponseParts {
 export interface RevivedParts {
   /** What was told before. */
   told: readonly WireEvent[];
-  /** What is said once more. */
-  retelling: Retelling;
-  /** Its beginning was not told, or not to the end. */
-  opens: boolean;
+  /** That the model was writing. */
+  round: ToldRound;
+  /** Its model had not begun. */
+  isOpening: boolean;
   /** Called when this process, too, leaves it to the next one. */
   onLeft(): Promise<void>;
 }

@@ -2,6 +2,7 @@
 
 import type { HeldTurn } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
+import type { NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
@@ -13,7 +14,6 @@ import { tellsOfModel } from "./events/item.ts";
 import type { McpCallResult } from "./events/mcp.ts";
 import type { HeldCalls } from "./held.ts";
 import { ofInput } from "./request.ts";
-import type { Retelling } from "./retelling.ts";
 import type { KeptRound, ResponseParts } from "./run-parts.ts";
 import type { Item, ResponseObject, WireEvent } from "./types.ts";
 
@@ -44,10 +44,9 @@ export class ResponseRun extends LiveRun<WireEvent> {
       numberOf: (event) => event.sequence_number,
       keep:
         background || revived !== undefined
-          ? async (event) => {
-              const tokens = drawn?.take(tellsOfModel(event)) ?? [];
-              if (background)
-                await store?.responses.addEvent(id, event.sequence_number, event, tokens);
+          ? async (events) => {
+              const tokens = drawn?.take(events.some(tellsOfModel)) ?? [];
+              if (background) await store?.responses.appendEvents(id, numbered(events, tokens));
             }
           : null,
       earlier: revived?.told,
@@ -130,12 +129,14 @@ export class ResponseRun extends LiveRun<WireEvent> {
     }
   }
 
-  /** What comes before the model's words. */
+  /** What comes before the model's words: all of it at once, but for calls that were approved. */
   async #open(): Promise<void> {
     const { writer, lists, foreign, approved } = this.#parts;
-    await this.#tell(writer.begin());
-    await this.#tell(writer.foreign(foreign));
-    for (const list of lists) await this.#tell(writer.toolList(list));
+    await this.#tell([
+      ...writer.begin(),
+      ...writer.foreign(foreign),
+      ...lists.flatMap((list) => writer.toolList(list)),
+    ]);
     for (const { call, requestId, run } of approved) {
       await this.#tell(writer.approvedCall(call, requestId));
       await this.#tell(writer.answered(call.id, await run()));
@@ -147,14 +148,16 @@ export class ResponseRun extends LiveRun<WireEvent> {
   async #generate(begun: BegunWork<RunEvent> | null): Promise<WireEvent[]> {
     const { abort, generate, revived, writer } = this.#parts;
     try {
-      if (revived === undefined || revived.opens) {
-        await this.#open();
+      if (revived?.isOpening ?? true) {
+        // Nothing of it was told, or all.
+        if (writer.next === 0) await this.#open();
         if (writer.response.background) await this.#keepRound(null, "begun");
       }
       const work = begun ?? new BegunWork<RunEvent>(generate);
       await work.deliver(async (event) => {
         this.#isKept = false;
-        for (const piece of this.#retelling?.cut(event) ?? [event]) await this.#onEvent(piece);
+        const news = revived === undefined ? event : revived.round.newPart(event);
+        if (news !== null) await this.#onEvent(news);
         // Its end is told once that is in the store.
         if (this.#ending === null) this.#answerAskers();
       });
@@ -224,15 +227,14 @@ export class ResponseRun extends LiveRun<WireEvent> {
     const { log, held, onAsked } = this.#parts;
     for (const event of events) {
       if (isCallDone(event.type)) held?.announce(this.#callIdOf(event));
-      if (this.#retelling?.takes(event) === true) continue;
       log.write(event);
       const item = event.type === "response.output_item.done" ? (event["item"] as Item) : null;
       if (item?.type === "mcp_approval_request") {
         await this.#update();
         await onAsked(item);
       }
-      await this.publish(event);
     }
+    await this.publish(...events);
   }
 
   #callIdOf(event: WireEvent): string {
@@ -272,10 +274,6 @@ export class ResponseRun extends LiveRun<WireEvent> {
     });
     this.#lastUpdate = update.catch(() => {});
     await update;
-  }
-
-  get #retelling(): Retelling | undefined {
-    return this.#parts.revived?.retelling;
   }
 
   /** It waits for its client or is written, and the store has what another process needs to go on. */
@@ -334,4 +332,13 @@ function withTimings(events: WireEvent[], times: TokenTimes | undefined): WireEv
 
 function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {
   return outcome === "ok" ? { output: content } : { error: content };
+}
+
+/** As the store has them. @param tokens drawn for them */
+function numbered(events: readonly WireEvent[], tokens: readonly number[]): NumberedEvent[] {
+  return events.map((event, index) => ({
+    number: event.sequence_number,
+    body: JSON.stringify(event),
+    tokens: index === 0 ? tokens : [],
+  }));
 }

@@ -4,7 +4,7 @@ import { needStore, noResponse } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import { isAtWork } from "../../store/response-state.ts";
-import type { ResponseHold, OpenStore, SharedStore, StoredItem } from "../../store/types.ts";
+import type { OpenStore, SharedStore, StoredItem } from "../../store/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
@@ -24,7 +24,7 @@ import { oversightOf, type RunContext } from "../answer/answer.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation, openStreamAfterMs } from "../http/stream-answer.ts";
-import { definitionsOf, type ToolMode, wantedModel } from "../answer/target.ts";
+import { definitionsOf, type ToolMode } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { DrawnTokens } from "../answer/written-round.ts";
 import { modelFingerprint } from "../answer/completion-parts.ts";
@@ -37,7 +37,7 @@ import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./h
 import { RequestedServers } from "./mcp-servers.ts";
 import { ResponseRun } from "./run.ts";
 import { storedEvents } from "./stored-events.ts";
-import { revive } from "./revive.ts";
+import { type LeftContext, reviveLeft } from "./revive.ts";
 import { generateResponse } from "./generate.ts";
 
 /** The longest delay of a timer: about 24 days. */
@@ -311,32 +311,10 @@ export class ResponseService {
     return [...items.history, ...items.input];
   }
 
-  /** Takes over what another process left waiting or unfinished. Nobody waits for a model that must be loaded for it. */
-  async adopt(context: Omit<RunContext, "target" | "startedAt"> & RouteContext): Promise<void> {
-    for (const hold of (await this.store?.responses.takeHolds()) ?? []) {
-      const { id, owner, request } = hold;
-      const work = context.active.begin();
-      const expected = { id, owner, model: wantedModel(request), abort: work.controller };
-      const goesOn = this.live.expected.add(expected, () => this.#goOn(hold, context, work));
-      if (context.services.models === undefined) await goesOn;
-    }
-  }
-
-  async #goOn(
-    hold: ResponseHold,
-    context: Parameters<ResponseService["adopt"]>[0],
-    { controller: abort, end }: ReturnType<ActiveRequests["begin"]>,
-  ): Promise<void> {
-    const parts = { asked: this.#asked, store: this.store!, context, abort };
-    const run = await revive(hold, parts).catch((error: unknown) => {
-      // The others go on.
-      context.log.error({ response: hold.id, err: error }, "a response was not taken over");
-      return null;
-    });
-    if (run === null) return end();
-    this.live.add(run);
-    void run.ended.then(end);
-    run.goOn();
+  /** Takes over what another process left waiting or unfinished. */
+  async adopt(context: LeftContext): Promise<void> {
+    const { live, store } = this;
+    if (store !== null) await reviveLeft({ live, asked: this.#asked, store, context });
   }
 
   /** The whole prompt that `start` would give the model. */

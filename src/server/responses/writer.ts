@@ -5,14 +5,16 @@ import type { FermataError } from "../../errors.ts";
 import { compactionItem } from "./compaction.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
 import type { ToldProgress } from "../answer/token-times.ts";
-import { isClientCall } from "./client-calls.ts";
+import { type ClientCallItem, isClientCall } from "./client-calls.ts";
 import { ClientCallEvents } from "./events/client-call.ts";
 import { wholeItem } from "./events/item.ts";
 import { McpCallEvents, type McpCallResult, mcpListToolsEvents } from "./events/mcp.ts";
 import { TextEvents, type TextKind } from "./events/text.ts";
+import type { ToldOutput } from "./told-output.ts";
 import { newId, RoundIds } from "../answer/ids.ts";
 import {
   type CallPresentation,
+  type McpCallItem,
   type McpListToolsItem,
   type OutputItem,
   type ResponseObject,
@@ -62,8 +64,6 @@ export class ResponseWriter {
   /** The call that the model is writing. */
   #callId = "";
   #roundIds = new RoundIds();
-  /** Ids of the items that are said once more. */
-  #toldIds: string[] = [];
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -80,32 +80,34 @@ export class ResponseWriter {
     return this.#next;
   }
 
-  /**
-   * In place of `begin`: what was said until now was told before, and the calls in progress wait for their outputs, those of
-   * servers under the ids of their items. @param toldIds of items that are said once more
-   */
-  goOn(output: readonly OutputItem[], next: number, toldIds: readonly string[] = []): void {
-    for (const item of output) {
-      const events = this.#openEvents(item, this.#items.length);
-      this.#add(events?.item ?? item);
-      if (events === null) continue;
-      const callId = isClientCall(item) ? item.call_id : item.id;
-      const { name } = item as { name: string };
-      const kind = item.type === "custom_tool_call" ? "custom" : "function";
-      this.#calls.set(callId, { events, presentation: { kind, name }, isWhole: true });
+  /** In place of `begin`: this was told before. Calls that are whole wait for their outputs; the rest that is open goes on. */
+  goOn({ items, next, roundAt, isWhole }: ToldOutput): void {
+    for (const [index, item] of items.entries()) {
+      const isOpen = "status" in item && item.status === "in_progress";
+      if (isOpen && (item.type === "message" || item.type === "reasoning")) {
+        this.#text = TextEvents.told(item, index, this.#options.carriesReasoning);
+        this.#add(this.#text.item);
+      } else if (isClientCall(item) || item.type === "mcp_call") {
+        this.#add(isOpen ? this.#toldCall(item, index, isWhole(item)) : item);
+        if (index >= roundAt) this.#roundIds.goOn(item.id);
+      } else this.#add(item);
     }
     this.response.status = "in_progress";
     this.#next = next;
-    this.#toldIds = [...toldIds];
   }
 
-  #openEvents(item: OutputItem, index: number): OpenCall["events"] {
+  /** A server's call has the id of its item. */
+  #toldCall(item: ClientCallItem | McpCallItem, index: number, isWhole: boolean): OutputItem {
+    const { name } = item;
+    const isOurs = item.type === "mcp_call";
     const extendedFor = this.#options.extended ? this.response.id : null;
-    if (isClientCall(item) && item.status === "in_progress")
-      return ClientCallEvents.waiting(item, index, extendedFor);
-    if (item.type === "mcp_call" && item.status === "in_progress")
-      return McpCallEvents.running(item, index);
-    return null;
+    const events = isOurs
+      ? McpCallEvents.told(item, index)
+      : ClientCallEvents.told(item, index, extendedFor);
+    const kind = item.type === "custom_tool_call" ? "custom" : "function";
+    this.#callId = isOurs ? item.id : item.call_id;
+    this.#calls.set(this.#callId, { events, presentation: { kind, name }, isWhole });
+    return events.item;
   }
 
   begin(): WireEvent[] {
@@ -234,7 +236,7 @@ export class ResponseWriter {
   #writeText(kind: TextKind, text: string, logprobs?: readonly ContentToken[]): WireEvent[] {
     const events = this.#text?.kind === kind ? [] : this.#closeText("completed");
     if (this.#text === null) {
-      const id = this.#toldIds.shift() ?? newId(kind === "message" ? "msg" : "rs");
+      const id = newId(kind === "message" ? "msg" : "rs");
       this.#text = new TextEvents(kind, id, this.#items.length, this.#options.carriesReasoning);
       this.#add(this.#text.item);
       events.push(...this.#number(this.#text.open()));
@@ -277,26 +279,19 @@ export class ResponseWriter {
   ): NonNullable<OpenCall["events"]> {
     const { kind, name } = presentation;
     if (kind === "mcp") {
-      const id = this.#nextCallId("mcp");
+      const id = this.#roundIds.next("mcp");
       const { server } = presentation;
       return new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
     }
     const { namespace } = presentation;
     const start = {
-      id: this.#nextCallId(kind === "custom" ? "ctc" : "fc"),
+      id: this.#roundIds.next(kind === "custom" ? "ctc" : "fc"),
       callId,
       name,
       namespace,
     };
     const extendedFor = this.#options.extended ? this.response.id : null;
     return new ClientCallEvents(kind, start, outputIndex, extendedFor);
-  }
-
-  #nextCallId(prefix: "fc" | "ctc" | "mcp"): string {
-    const told = this.#toldIds.shift();
-    if (told === undefined) return this.#roundIds.next(prefix);
-    this.#roundIds.goOn(told);
-    return told;
   }
 
   #writeArguments(delta: string): WireEvent[] {
@@ -320,7 +315,7 @@ export class ResponseWriter {
 
   #askApproval({ server, name }: { server: string; name: string }, text: string): WireEvent[] {
     const item: OutputItem = {
-      id: this.#toldIds.shift() ?? newId("mcpr"),
+      id: newId("mcpr"),
       type: "mcp_approval_request",
       server_label: server,
       name,
@@ -330,7 +325,7 @@ export class ResponseWriter {
   }
 
   #writeSummary(text: string): WireEvent[] {
-    return this.#writeWhole(compactionItem(text, this.#toldIds.shift()));
+    return this.#writeWhole(compactionItem(text));
   }
 
   #writeWhole(item: OutputItem): WireEvent[] {

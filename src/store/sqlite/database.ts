@@ -1,7 +1,7 @@
 /** Statements and transactions on the SQLite file that keeps responses and conversations. */
 
 import type Database from "libsql";
-import { Given, type Outcome, type Query, StoreDatabase, textOf, type Work } from "../sql.ts";
+import { Given, type Outcome, Query, StoreDatabase, textOf, type Work } from "../sql.ts";
 
 type Bound = string | number | Buffer | null;
 
@@ -14,7 +14,7 @@ interface Compiled {
 /** What it does is done when it returns. */
 export class SqliteDatabase extends StoreDatabase {
   readonly #database: Database.Database;
-  /** A statement is compiled once. */
+  /** Each is compiled once. */
   readonly #statements = new Map<string, Compiled>();
 
   constructor(database: Database.Database) {
@@ -56,31 +56,56 @@ export class SqliteDatabase extends StoreDatabase {
 
   #outcomeOf(query: Query): Outcome {
     const bound: Bound[] = [];
-    const text = textOf(query, (value) => {
-      if (!(value instanceof Given)) {
-        bound.push(value as Bound);
-        return "?";
-      }
-      // SQLite takes no lists.
-      bound.push(JSON.stringify(value.rows));
-      const columns = Object.keys(value.columns).map(
-        (name, index) => `value ->> ${index} AS ${name}`,
-      );
-      return `(SELECT ${columns.join(", ")}, key AS place FROM json_each(?)) AS given`;
-    });
-    const { statement, isReader } = this.#statement(text);
+    const key = keyOf(query, bound);
+    const { statement, isReader } = this.#statements.get(key) ?? this.#compile(key, query);
     if (!isReader) return { rows: [], changes: statement.run(...bound).changes };
     const rows = statement.all(...bound);
     return { rows, changes: rows.length };
   }
 
-  #statement(text: string): Compiled {
-    const known = this.#statements.get(text);
-    if (known !== undefined) return known;
+  #compile(key: string, query: Query): Compiled {
+    const text = textOf(query, (value) => (value instanceof Given ? tableOf(value) : "?"));
     // A file has no schemas.
     const statement = this.#database.prepare(text.replaceAll("fermata.", ""));
     const compiled = { statement, isReader: statement.reader };
-    this.#statements.set(text, compiled);
+    this.#statements.set(key, compiled);
     return compiled;
   }
+}
+
+/** Of texts of the program, which are the same objects each time. */
+const numbers = new WeakMap<readonly string[], number>();
+let count = 0;
+
+/** Equal for queries of equal text, without putting it together. @param bound gets the values */
+function keyOf({ text, values }: Query, bound: Bound[]): string {
+  if (!numbers.has(text)) numbers.set(text, count++);
+  let key = `${numbers.get(text)}`;
+  for (const value of values) {
+    if (value instanceof Query) key += `(${keyOf(value, bound)})`;
+    else if (value instanceof Given) {
+      const { columns, rows } = value;
+      const isOne = rows.length === 1;
+      key += `${isOne ? "one" : "many"} ${Object.keys(columns).join()}`;
+      // SQLite takes no lists.
+      if (isOne) bound.push(...rows[0]!);
+      else bound.push(JSON.stringify(rows));
+    } else {
+      key += ",";
+      bound.push(value as Bound);
+    }
+  }
+  return key;
+}
+
+function tableOf({ columns, rows }: Given): string {
+  const isOne = rows.length === 1;
+  const values = Object.entries(columns).map(([name, type], index) =>
+    isOne
+      ? `CAST(? AS ${type === "text" ? "TEXT" : "INTEGER"}) AS ${name}`
+      : `value ->> ${index} AS ${name}`,
+  );
+  return isOne
+    ? `(SELECT ${values.join(", ")}, 0 AS place) AS given`
+    : `(SELECT ${values.join(", ")}, key AS place FROM json_each(?)) AS given`;
 }

@@ -129,6 +129,6 @@ export class SqliteStore implements OpenStore {
 
   /** Within a transaction. */
   #applyRetention(): void {
-    this.#database.do(applyRetention(this.#limits, this.#clock.isBelieved));
+    this.#database.do(applyRetention(this.#limits, this.#host, this.#clock.isBelieved));
   }
 }

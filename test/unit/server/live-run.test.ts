@@ -22,7 +22,7 @@ async function readAll(run: LiveRun<number>, after: number, viewer?: AbortSignal
 describe("a run that outlives its connection", () => {
   test("keeps each event before anybody sees it, and waits for no reader", async () => {
     const kept: number[] = [];
-    const run = liveRun(async (event) => void kept.push(event));
+    const run = liveRun(async (events) => void kept.push(...events));
     const first = run.read(0).next();
     await run.publish(1);
     expect(await first).toEqual({ done: false, value: 1 });
@@ -33,6 +33,28 @@ describe("a run that outlives its connection", () => {
     await run.publish(3);
     run.finish(4);
     expect([await early, await late, await readAll(run, 3)]).toEqual([[1, 2, 3, 4], [3, 4], [4]]);
+  });
+
+  test("keeps events of one moment together, and tells none of them before", async () => {
+    const kept: (readonly number[])[] = [];
+    let written = (): void => {};
+    const run = liveRun(async (events) => {
+      kept.push(events);
+      await new Promise<void>((resolve) => (written = resolve));
+    });
+    const reading = readAll(run, 0);
+    const publishing = run.publish(1, 2);
+    await turn();
+    const early = run.read(0).next();
+    expect(await Promise.race([early, turn()])).toBeUndefined();
+    written();
+    await publishing;
+    run.finish();
+    expect([kept, await early, await reading]).toEqual([
+      [[1, 2]],
+      { done: false, value: 1 },
+      [1, 2],
+    ]);
   });
 
   test("a viewer that leaves takes nobody with it", async () => {

@@ -63,7 +63,7 @@ test.skipIf(!storeKinds.includes("postgres"))(
       const other = world.query(`BEGIN; INSERT INTO response_events (response_id, number, body)
         VALUES ('held', 0, '{}'); SELECT pg_sleep(1); ROLLBACK`);
       await waits("PgSleep");
-      const last = gone.responses.addEvent("held", 0, { type: "last" });
+      const last = gone.responses.appendEvents("held", [{ number: 0, body: `{"type":"last"}` }]);
       await waits("transactionid");
       // As for a process that was seen to be gone.
       await world.query("UPDATE responses SET run = NULL");

@@ -198,7 +198,7 @@ describe.each(storeKinds)("%s", (kind) => {
       for (const id of ["old", "new"]) {
         const createdAt = Math.floor(Date.now() / 1000) - (id === "old" ? 2 * 24 * 3600 : 0);
         await turn(id, { createdAt }, id);
-        await store.responses.addEvent(id, 0, { type: id });
+        await store.responses.appendEvents(id, [{ number: 0, body: JSON.stringify({ type: id }) }]);
       }
       await reopen({});
       expect(await store.responses.events("ann", "old")).toEqual([]);
@@ -308,9 +308,10 @@ describe.each(storeKinds)("%s", (kind) => {
 
     test("events are there as far as they came", async () => {
       await store.responses.create(response("r1"));
-      for (const number of [0, 1, 2])
-        await store.responses.addEvent("r1", number, { type: `e${number}` });
-      await store.responses.addEvent("none", 0, {});
+      const event = (number: number) => ({ number, body: JSON.stringify({ type: `e${number}` }) });
+      for (const some of [[event(0)], [event(1), event(2)]])
+        await store.responses.appendEvents("r1", some);
+      await store.responses.appendEvents("none", [event(0)]);
       expect(await store.responses.events("ann", "r1")).toEqual([
         { type: "e0" },
         { type: "e1" },

@@ -31,6 +31,8 @@ export class ClientCallEvents extends ItemEvents<FunctionCallItem | CustomToolCa
   readonly #kind: keyof typeof names;
   readonly #input = new CustomInput();
   #arguments = "";
+  /** How much of the input was told before, and is read again. */
+  #known = 0;
 
   /** @param extendedFor the response's id if its client asked for events that OpenAI's wire does not have, else null */
   constructor(
@@ -51,8 +53,8 @@ export class ClientCallEvents extends ItemEvents<FunctionCallItem | CustomToolCa
     this.#extendedFor = extendedFor;
   }
 
-  /** Of a call that is whole and waits for its output. */
-  static waiting(
+  /** Of a call that was told so far. One that is not whole goes on, a custom tool's with its arguments from the beginning. */
+  static told(
     item: FunctionCallItem | CustomToolCallItem,
     outputIndex: number,
     extendedFor: string | null,
@@ -66,6 +68,8 @@ export class ClientCallEvents extends ItemEvents<FunctionCallItem | CustomToolCa
       extendedFor,
     );
     Object.assign(events.item, item);
+    if (item.type === "function_call") events.#arguments = item.arguments;
+    else events.#known = item.input.length;
     return events;
   }
 
@@ -95,8 +99,10 @@ export class ClientCallEvents extends ItemEvents<FunctionCallItem | CustomToolCa
     return [this.done(status)];
   }
 
-  /** @param delta the new piece: the pieces, joined, are the arguments or the input */
-  #tell(delta: string): UnnumberedEvent[] {
+  /** @param read the new piece: the pieces, joined, are the arguments or the input */
+  #tell(read: string): UnnumberedEvent[] {
+    const delta = read.slice(this.#known);
+    this.#known = Math.max(0, this.#known - read.length);
     if (delta === "") return [];
     const { item } = this;
     if (item.type === "function_call") item.arguments += delta;

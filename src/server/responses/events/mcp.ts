@@ -30,8 +30,8 @@ export class McpCallEvents extends ItemEvents<McpCallItem> {
     );
   }
 
-  /** Of a call that was told of and has no result. */
-  static running(item: McpCallItem, outputIndex: number): McpCallEvents {
+  /** Of a call that was told so far and has no result. */
+  static told(item: McpCallItem, outputIndex: number): McpCallEvents {
     const { id, server_label: server, name, approval_request_id: approvalRequestId } = item;
     const events = new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
     Object.assign(events.item, item);

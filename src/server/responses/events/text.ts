@@ -28,6 +28,20 @@ export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
     this.#isCarried = isCarried && kind === "reasoning";
   }
 
+  /** Of a text that was told so far. */
+  static told(
+    item: MessageItem | ReasoningItem,
+    outputIndex: number,
+    isCarried: boolean,
+  ): TextEvents {
+    const events = new TextEvents(item.type, item.id, outputIndex, isCarried);
+    for (const part of item.content) {
+      events.#text += part.text;
+      if (part.type === "output_text") events.#logprobs.push(...part.logprobs);
+    }
+    return events;
+  }
+
   override open(): UnnumberedEvent[] {
     return [
       ...super.open(),
