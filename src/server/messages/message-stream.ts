@@ -42,6 +42,10 @@ export class MessageStream implements AnswerStream<RunEvent> {
     return [typedMessage({ type: "message_start", message: start })];
   }
 
+  waiting(): SseMessage {
+    return typedMessage({ type: "ping" });
+  }
+
   messages(event: RunEvent): SseMessage[] {
     switch (event.type) {
       case "content":
