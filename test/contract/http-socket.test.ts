@@ -25,8 +25,9 @@ async function listen(world: World): Promise<string> {
 async function send(
   url: string,
   body: object,
+  path = "/v1/chat/completions",
 ): Promise<{ response: IncomingMessage; leave: () => void }> {
-  const request = httpRequest(`${url}/v1/chat/completions`, {
+  const request = httpRequest(`${url}${path}`, {
     method: "POST",
     headers: { "content-type": "application/json" },
   });
@@ -111,6 +112,32 @@ describe("over a socket", () => {
     response.on("data", (piece: Buffer) => (text += piece.toString()));
     response.on("error", () => {});
     await eventually(() => expect(text).toContain(": keep-alive\n\n: keep-alive\n\n"));
+    leave();
+  });
+
+  // Agents leave a stream that gives them no event for minutes; their parsers give them no comments.
+  test.each([
+    ["/v1/chat/completions", hello, { object: "chat.completion.chunk" }],
+    ["/v1/messages", { ...hello, max_tokens: 9 }, { type: "ping" }],
+    ["/v1/responses", { input: "Hi" }, { type: "response.in_progress", sequence_number: 1 }],
+    ["/api/chat", hello, { message: { role: "assistant", content: "" }, done: false }],
+    ["/api/generate", { prompt: "Hi" }, { response: "", done: false }],
+  ])("a long wait on %s gives events that tell nothing new", async (path, body, expected) => {
+    const world = createWorld({ config: { keepAliveMs: 5 } });
+    world.chat.script = [{ hang: true }];
+    const url = await listen(world);
+    const { response, leave } = await send(url, { ...body, stream: true }, path);
+    response.on("error", () => {});
+    let text = "";
+    response.on("data", (piece: Buffer) => (text += piece.toString()));
+    const read = (): Record<string, unknown>[] =>
+      [...text.matchAll(/^(?:data: )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
+    await eventually(() => expect(read().length).toBeGreaterThanOrEqual(5));
+    const events = read();
+    for (const event of events.slice(-3)) expect(event).toMatchObject(expected);
+    const { choices = [] } = events.at(-1) as { choices?: object[] };
+    for (const choice of choices)
+      expect(choice).toEqual({ index: 0, delta: {}, logprobs: null, finish_reason: null });
     leave();
   });
 

@@ -351,6 +351,29 @@ test("pings go to silent clients, and one that does not answer is disconnected",
   answering.socket.close();
 });
 
+test("while the prompt is read, the last event comes again, and after the first text it does not", async () => {
+  await world.close();
+  await listen({ keepAliveMs: 5 });
+  world.chat.script = [{ hang: true }];
+  const waiting = await new Client().open();
+  waiting.send({ input: "Hi" });
+  await waiting.until("response.in_progress");
+  for (let i = 0; i < 2; i++) {
+    const again = await waiting.until("response.in_progress");
+    expect(again).toMatchObject([{ type: "response.in_progress", sequence_number: 1 }]);
+  }
+  waiting.socket.close();
+  await waiting.closed;
+
+  world.chat.script = hang;
+  const reading = await new Client().open();
+  reading.send({ input: "Hi" });
+  await reading.until("response.output_text.delta");
+  for (let pings = 0; pings < 9; pings++) await once(reading.socket, "ping");
+  expect(reading.events).toEqual([]);
+  reading.socket.close();
+});
+
 test("an offer of HTTP/2 is passed over, and the request answered", async () => {
   const body = JSON.stringify({ input: "Hi" });
   const socket = createConnection(port, "127.0.0.1");

@@ -120,6 +120,11 @@ export class ChunkStream implements AnswerStream<ChoiceEvent> {
     );
   }
 
+  waiting(): SseMessage {
+    const running = this.#choices.findIndex((_, index) => !this.#usages.has(index));
+    return jsonMessage(this.#chunk(Math.max(running, 0), { delta: {} }));
+  }
+
   messages(event: ChoiceEvent): SseMessage[] {
     return this.chunks(event).map(jsonMessage);
   }

@@ -34,6 +34,11 @@ export interface SseOptions {
   framing?: Framing | undefined;
   /** Silence after which a comment is sent; lines have none. */
   keepAliveMs: number;
+  /**
+   * In place of every fourth comment: an event that tells nothing new. Agents leave a stream whose parser has given
+   * them no event for minutes, and it gives them no comments. Claude Code counts only 30 of them in a row.
+   */
+  waiting?: (() => SseMessage | undefined) | undefined;
   /** A client that reads nothing for this long is disconnected. */
   stalledMs: number;
   /** The same while other requests wait for a place. */
@@ -47,11 +52,15 @@ const contentTypes = {
   lines: "application/x-ndjson",
 };
 const keepAliveComment = ": keep-alive\n\n";
+export const silencesPerEvent = 4;
 
 export class SseStream {
   readonly #response: ServerResponse;
   readonly #framing: Framing;
-  readonly #keepAlive: NodeJS.Timeout | undefined;
+  readonly #keepAlive: NodeJS.Timeout;
+  readonly #waiting: (() => SseMessage | undefined) | undefined;
+  /** Since the last message. */
+  #silences = 0;
   readonly #stalledMs: number;
   readonly #crowdedStalledMs: number;
   readonly #othersWait: () => boolean;
@@ -61,6 +70,7 @@ export class SseStream {
     reply: FastifyReply,
     {
       keepAliveMs,
+      waiting,
       stalledMs,
       crowdedStalledMs,
       isResumable = false,
@@ -70,6 +80,7 @@ export class SseStream {
     reply.hijack();
     this.#framing = framing;
     this.#response = reply.raw;
+    this.#waiting = waiting;
     this.#stalledMs = stalledMs;
     this.#crowdedStalledMs = crowdedStalledMs;
     this.#othersWait = reply.server.othersWait;
@@ -83,8 +94,7 @@ export class SseStream {
     });
     reportStream(reply, isResumable, framing);
     this.#response.flushHeaders();
-    if (framing === "events")
-      this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs).unref();
+    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs).unref();
   }
 
   /**
@@ -93,9 +103,9 @@ export class SseStream {
    */
   async send(message: SseMessage): Promise<void> {
     if (!this.#isOpen()) return;
-    this.#keepAlive?.refresh();
-    const text = this.#framing === "lines" ? `${message.data}\n` : sseText(message);
-    if (!this.#response.write(text)) await this.#drained();
+    this.#keepAlive.refresh();
+    this.#silences = 0;
+    if (!this.#response.write(this.#textOf(message))) await this.#drained();
   }
 
   end(): void {
@@ -107,9 +117,17 @@ export class SseStream {
     return !this.#response.destroyed && !this.#response.writableEnded;
   }
 
-  /** A comment, which every SSE parser skips. Not for a client that has unread bytes already. */
+  #textOf(message: SseMessage): string {
+    return this.#framing === "lines" ? `${message.data}\n` : sseText(message);
+  }
+
+  /** Not for a client that has unread bytes already. */
   #sendKeepAlive(): void {
-    if (this.#isOpen() && !this.#response.writableNeedDrain) this.#response.write(keepAliveComment);
+    if (!this.#isOpen() || this.#response.writableNeedDrain) return;
+    this.#silences += 1;
+    const event = this.#silences % silencesPerEvent === 0 ? this.#waiting?.() : undefined;
+    if (event !== undefined) this.#response.write(this.#textOf(event));
+    else if (this.#framing === "events") this.#response.write(keepAliveComment);
   }
 
   #drained(): Promise<void> {

@@ -49,6 +49,8 @@ export interface AnswerStream<Event> {
   readonly isResumable?: boolean;
   readonly framing?: Framing;
   opening?(): SseMessage[];
+  /** See `SseOptions`. */
+  waiting?(): SseMessage | undefined;
   messages(event: Event): SseMessage[];
   closing?(): SseMessage[];
   failure(error: FermataError): SseMessage[];
@@ -96,7 +98,8 @@ export async function streamAnswer<Event>(
 
   const isResumable = stream.isResumable ?? false;
   const { framing } = stream;
-  const sse = new SseStream(reply, { ...sseTimes(config), isResumable, framing });
+  const waiting = (): SseMessage | undefined => stream.waiting?.();
+  const sse = new SseStream(reply, { ...sseTimes(config), isResumable, framing, waiting });
   const send = async (messages: SseMessage[] = []): Promise<void> => {
     for (const message of messages) await sse.send(message);
   };

@@ -34,6 +34,10 @@ export class MessageStream implements AnswerStream<RunEvent> {
     return [typedMessage({ type: "message_start", message: start })];
   }
 
+  waiting(): SseMessage {
+    return typedMessage({ type: "ping" });
+  }
+
   messages(event: RunEvent): SseMessage[] {
     const told = this.#blocks.add(event).map(typedMessage);
     if (event.type !== "finish") return told;

@@ -67,6 +67,10 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     this.#record = record;
   }
 
+  waiting(): SseMessage {
+    return this.#part({ content: "" });
+  }
+
   messages(event: RunEvent): SseMessage[] {
     this.add(event);
     switch (event.type) {

@@ -31,7 +31,7 @@ import { parseToolOutput } from "./held.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
 import { ResponseService, type ResponsesContext } from "./service.ts";
 import { responseSocketRoute } from "./socket.ts";
-import type { WireEvent } from "./types.ts";
+import { isRepeatable, type WireEvent } from "./types.ts";
 import type { Sent } from "./waiting.ts";
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
@@ -275,9 +275,16 @@ function readStartingAfter(value: string | undefined): number {
 /** Named events, then `[DONE]`, as the Open Responses specification requires. */
 class ResponseStream implements AnswerStream<WireEvent> {
   #next = 0;
+  #last: WireEvent | null = null;
+
+  waiting(): SseMessage | undefined {
+    const last = this.#last;
+    return last !== null && isRepeatable(last) ? typedMessage(last) : undefined;
+  }
 
   messages(event: WireEvent): SseMessage[] {
     this.#next = event.sequence_number + 1;
+    this.#last = event;
     return [typedMessage(event)];
   }
 

@@ -14,13 +14,14 @@ import { fieldError } from "../body/field.ts";
 import { keepAliveOf } from "../body/keep-alive.ts";
 import { logError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
+import { silencesPerEvent } from "../http/sse.ts";
 import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
 import { acceptWebSocket } from "../http/web-sockets.ts";
 import { resumeBeforeModel } from "./before-model.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
 import type { ResponseRun } from "./run.ts";
 import type { RecalledResponse, ResponsesContext } from "./service.ts";
-import type { Item } from "./types.ts";
+import { isRepeatable, type Item, type WireEvent } from "./types.ts";
 import { answerOf } from "../answer/traces.ts";
 
 /** Events that may wait to be sent; then the response waits for its reader. */
@@ -72,6 +73,9 @@ class ResponseSocket {
   #recalled: RecalledResponse | null = null;
   /** The current response; one in the background goes on without the connection. */
   #run: ResponseRun | null = null;
+  /** The last event, if it may come again; and how often nothing followed it. */
+  #repeatable: WireEvent | null = null;
+  #silences = 0;
   /** Ends what belongs to the connection of the current request. */
   #cancel: ((reason: FermataError) => void) | null = null;
 
@@ -94,7 +98,7 @@ class ResponseSocket {
     if (!this.#isBusy) this.#socket.close(closeCode.goingAway, "The server is shutting down.");
   }
 
-  /** Silent connections are kept as long as they answer pings. */
+  /** Silent connections are kept as long as they answer pings. Agents count events, and no pings: see `SseOptions`. */
   #watch(): void {
     const { keepAliveMs, stalledMs } = sseTimes(this.#context.config);
     let heardAt = performance.now();
@@ -102,6 +106,9 @@ class ResponseSocket {
     const timer = setInterval(() => {
       if (performance.now() - heardAt > stalledMs) this.#socket.terminate();
       else this.#socket.ping();
+      this.#silences += 1;
+      if (this.#repeatable !== null && this.#silences % silencesPerEvent === 0)
+        void this.#send(this.#repeatable);
     }, keepAliveMs).unref();
     this.#socket.on("pong", hear).on("ping", hear).on("message", hear);
     this.#socket.once("close", () => clearInterval(timer));
@@ -229,7 +236,15 @@ class ResponseSocket {
     if (started.kind === "resumed") return;
     const { run, items } = started;
     this.#run = run;
-    for await (const event of run.read(-1)) await this.#send(event);
+    try {
+      for await (const event of run.read(-1)) {
+        this.#repeatable = isRepeatable(event) ? event : null;
+        this.#silences = 0;
+        await this.#send(event);
+      }
+    } finally {
+      this.#repeatable = null;
+    }
     const { status, store, id, output, error } = run.response;
     if (request.previousResponseId !== null && error?.code !== tooLong) this.#recalled = null;
     const isWhole = status === "completed" || status === "incomplete";

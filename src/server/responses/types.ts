@@ -215,6 +215,11 @@ export interface WireEvent {
   [key: string]: unknown;
 }
 
+/** It tells the same if it comes again, as long as no other event has followed. */
+export function isRepeatable(event: WireEvent): boolean {
+  return event.type === "response.in_progress";
+}
+
 /** An event without the number that its stream gives it. */
 export type UnnumberedEvent = { type: string; [key: string]: unknown };
 
