@@ -134,8 +134,8 @@ function targetOf(
   reference: unknown,
   base: string,
 ): string | null {
-  if (typeof reference !== "string" || keyword === "$recursiveRef") return null;
-  if (keyword === "$dynamicRef" && !document.isStatic(reference)) return null;
+  if (typeof reference !== "string") return null;
+  if (keyword !== "$ref" && !document.isStatic(reference)) return null;
   const path = document.resolve({ base }, reference)?.path;
   return (
     path

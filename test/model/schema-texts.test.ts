@@ -82,6 +82,136 @@ Object.assign(cases, {
     valid: [{}, { kind: "a" }, { kind: "a", next: { kinds: "b" } }, { nex: "b", kin: { a: {} } }],
     invalid: [{ kind: "b" }, { next: 1 }, { other: 1 }, { Other: "a" }],
   },
+  "patterns that may match the same name": {
+    schema: {
+      type: "object",
+      properties: { ab: { type: "integer" }, c: {} },
+      patternProperties: {
+        "^a": { type: "integer" },
+        b$: { minimum: 5 },
+        "^a.*b$": { maximum: 8 },
+      },
+      additionalProperties: false,
+    },
+    valid: [{}, { ab: 5, c: 1, a: 1, b: 7, xb: "x", axb: 8 }],
+    invalid: [{ ab: 4 }, { a: "x" }, { b: 4 }, { axb: 9 }, { axb: "x" }, { x: 1 }],
+  },
+  "a pattern of names beside one that all names have": {
+    schema: {
+      type: "object",
+      propertyNames: { pattern: "^[a-z]+$" },
+      patternProperties: { "^a": { type: "integer" } },
+      additionalProperties: { type: "string" },
+    },
+    valid: [{}, { a: 1, ab: 2, b: "x" }],
+    invalid: [{ a: "x" }, { b: 1 }, { a1: 1 }, { B: "x" }],
+  },
+  "branches that hold together, beside properties that none of them evaluates": {
+    schema: {
+      type: "object",
+      anyOf: [
+        { properties: { a: { type: "integer" } }, required: ["a"] },
+        { properties: { b: { type: "integer" } }, required: ["b"] },
+      ],
+      unevaluatedProperties: false,
+    },
+    valid: [{ a: 1 }, { b: 1 }, { a: 1, b: 1 }],
+    invalid: [{}, { a: 1, b: "x" }, { a: 1, c: 1 }],
+  },
+  "kinds that conditions tell apart": {
+    schema: {
+      type: "object",
+      properties: { kind: { type: "string" }, value: {} },
+      required: ["kind"],
+      allOf: Array.from({ length: 12 }, (_, index) => ({
+        if: { properties: { kind: { const: `k${index}` } } },
+        then: { properties: { value: { const: index } }, required: ["value"] },
+      })),
+    },
+    valid: [{ kind: "k3", value: 3 }, { kind: "k11", value: 11 }, { kind: "other" }],
+    invalid: [{ kind: "k3", value: 4 }, { kind: "k11" }, { value: 1 }],
+  },
+  "endings that exclude each other": {
+    schema: {
+      oneOf: [
+        "less",
+        "(?:scss|sass)",
+        "styl",
+        "coffee$|\\.litcoffee",
+        "(?:jsx|js|es6)",
+        "iced",
+      ].map((ending) => ({ type: "string", pattern: `\\.${ending}$` })),
+    },
+    valid: ["a.less", "b.sass", ".litcoffee", "c.styl"],
+    invalid: ["a.css", "less", "a.less.map"],
+  },
+  "a dynamic reference, which leads to the outermost anchor": {
+    schema: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      $id: "https://example.com/strict-tree",
+      $dynamicAnchor: "node",
+      $ref: "tree",
+      unevaluatedProperties: false,
+      $defs: {
+        tree: {
+          $id: "tree",
+          $dynamicAnchor: "node",
+          type: "object",
+          properties: { data: true, children: { type: "array", items: { $dynamicRef: "#node" } } },
+        },
+      },
+    },
+    valid: [{ data: 1 }, { children: [{ data: 1 }, { children: [{}] }] }],
+    invalid: [{ daat: 1 }, { children: [{ daat: 1 }] }, { children: [1] }],
+  },
+  "dynamic references that lead elsewhere from each place": {
+    schema: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      $id: "https://example.com/lists",
+      type: "object",
+      properties: { numbers: { $ref: "numbers" }, texts: { $ref: "texts" } },
+      additionalProperties: false,
+      $defs: {
+        list: {
+          $id: "list",
+          type: "array",
+          items: { $dynamicRef: "#item" },
+          $defs: { any: { $dynamicAnchor: "item" } },
+        },
+        numbers: {
+          $id: "numbers",
+          $ref: "list",
+          $defs: { item: { $dynamicAnchor: "item", type: "number" } },
+        },
+        texts: {
+          $id: "texts",
+          $ref: "list",
+          $defs: { item: { $dynamicAnchor: "item", type: "string" } },
+        },
+      },
+    },
+    valid: [{ numbers: [1, 2], texts: ["a"] }, {}],
+    invalid: [{ numbers: ["a"] }, { texts: [1] }],
+  },
+  "a recursive reference of draft 2019-09": {
+    schema: {
+      $schema: "https://json-schema.org/draft/2019-09/schema",
+      $id: "https://example.com/strict",
+      $recursiveAnchor: true,
+      $ref: "node",
+      unevaluatedProperties: false,
+      $defs: {
+        node: {
+          $id: "node",
+          $recursiveAnchor: true,
+          type: "object",
+          properties: { next: { $recursiveRef: "#" } },
+        },
+      },
+    },
+    valid: [{}, { next: { next: {} } }],
+    invalid: [{ more: 1 }, { next: { more: 1 } }, { next: 1 }],
+  },
   "names of one form beside listed ones of another type": {
     schema: {
       type: "object",

@@ -19,10 +19,12 @@ export interface SchemaIssue {
 export interface SchemaNode {
   readonly id: number;
   readonly schema: boolean | JsonObject;
-  /** `#/properties/a`; of a node that is not in the document, the path of what it was made from. */
+  /** `#/properties/a`: the first place that says it; of a node that is not in the document, the path of what it was made from. */
   readonly path: string;
   /** URI that references in it are relative to. */
   readonly base: string;
+  /** Which resources it was reached through, as far as dynamic references tell them apart. */
+  readonly scope: string;
   /** It is not in the document. */
   readonly isMade: boolean;
 }

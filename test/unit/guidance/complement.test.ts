@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RegexError, parseRegex } from "../../../src/guidance/schema/regex/parse.ts";
 import { complementOf } from "../../../src/guidance/schema/regex/complement.ts";
-import { withoutTexts } from "../../../src/guidance/schema/regex/difference.ts";
+import { regionsOf } from "../../../src/guidance/schema/regex/difference.ts";
 import { uncounted } from "../../../src/guidance/schema/steps.ts";
 import { writeWhole } from "../../../src/guidance/schema/regex/write.ts";
 
@@ -80,8 +80,8 @@ test("what is left of an expression without some texts matches the others", () =
     fc.property(expression, some, (source, left) => {
       let written: string;
       try {
-        const others = withoutTexts(parseRegex(source), left, uncounted);
-        written = others === null ? nothing : writeWhole(others);
+        const [others] = regionsOf([parseRegex(source)], left, uncounted);
+        written = others === undefined ? nothing : writeWhole(others.regex);
       } catch (error) {
         // Too large.
         expect(error).toBeInstanceOf(RegexError);
@@ -96,4 +96,37 @@ test("what is left of an expression without some texts matches the others", () =
     { numRuns: 400, seed: 5 },
   );
   expect(held).toBeGreaterThan(350);
+});
+
+test("of several expressions, each combination matches what just these match", () => {
+  const some = fc.array(expression, { minLength: 2, maxLength: 3 });
+  let held = 0;
+  fc.assert(
+    fc.property(some, fc.subarray(texts.slice(0, 40), { maxLength: 3 }), (sources, left) => {
+      const originals = sources.map((source) => new RegExp(source, "u"));
+      let regions: { whole: RegExp; matched: readonly boolean[] }[];
+      try {
+        regions = regionsOf(sources.map(parseRegex), left, uncounted).map(({ regex, matched }) => ({
+          whole: asWhole(writeWhole(regex)),
+          matched,
+        }));
+      } catch (error) {
+        // Too large.
+        expect(error).toBeInstanceOf(RegexError);
+        return;
+      }
+      held += 1;
+      for (const text of texts) {
+        const matched = originals.map((original) => original.test(text));
+        const isOne = matched.includes(true) && !left.includes(text);
+        const found = regions.filter(({ whole }) => whole.test(text));
+        expect(
+          found.map((region) => region.matched),
+          text,
+        ).toEqual(isOne ? [matched] : []);
+      }
+    }),
+    { numRuns: 120, seed: 5 },
+  );
+  expect(held).toBeGreaterThan(80);
 });

@@ -20,6 +20,8 @@ test("uri: with an authority and without", () => {
     "urn:isbn:0451450523",
     "tel:+1-816-555-1212",
     "data:text/plain;base64,SGk=",
+    "http://my_service:8080/a",
+    "https://_a.example.com",
   ])
     expect(mask.test(text), text).toBe(true);
   for (const text of ["example.com", "//example.com", "mailto:", "urn:a b", "1a:b", "a:%zz"])

@@ -536,7 +536,7 @@ describe("what a short schema takes is counted in steps", () => {
   const kinds = many(40, (index) => String.fromCodePoint(0x400 + 2 * index)).join("");
   const pair = (index: number) => ({
     type: "string",
-    allOf: [`[${kinds}].{4${10 + index}}b.{490}`, "b.{490}b.{490}"].map((end) => ({
+    allOf: [`[${kinds}].{4${10 + index}}b.{490}`, `b.{490}b.{4${10 + index}}`].map((end) => ({
       pattern: `^.*${end}$`,
     })),
   });
@@ -656,4 +656,27 @@ describe("large schemas, which masks hold whole", () => {
     }
     expect(most).toBeLessThan(60);
   });
+});
+
+test("a part that is written in many places is worked out once", () => {
+  let written = 0;
+  const part = (level: number): unknown => ({
+    type: "object",
+    description: `Number ${(written += 1)}`,
+    properties: Object.fromEntries(
+      many(level === 0 ? 0 : 4, (index) => [`p${index}`, part(level - 1)]),
+    ),
+  });
+  expect(compileSchema(part(5), options, 200).issues).toEqual([]);
+});
+
+test("names that patterns match in too many ways are left open, not forbidden", () => {
+  const patterns = ["name", "tags", "vars", "when"].map((name) => [name, { type: "string" }]);
+  const { schema, issues } = compile({
+    type: "object",
+    patternProperties: Object.fromEntries(patterns),
+    additionalProperties: false,
+  });
+  expect(issues).toEqual([expect.objectContaining({ keyword: "patternProperties" })]);
+  expect(schema).toEqual({ type: "object", properties: {}, additionalProperties: {} });
 });

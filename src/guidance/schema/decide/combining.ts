@@ -13,25 +13,25 @@ import {
 import { areDisjointObjects, haveTag, mayBe, outlineOf, tagNameOf } from "./tagged-union.ts";
 
 const maxNegatedOneOf = 8;
+/** Of the branches of an `anyOf` beside `unevaluated…`. */
+const maxSelected = 4;
 
 export const combiningKeywords: Record<string, Keyword> = {
-  $ref: { ways: reference },
-  $dynamicRef: {
-    ways: (value, context) =>
-      typeof value === "string" && !context.document.isStatic(value)
-        ? dependsOnUse()
-        : reference(value, context),
-  },
-  $recursiveRef: { ways: dependsOnUse },
+  $ref: { ways: (value, context) => reference(value, context, "resolve") },
+  $dynamicRef: { ways: (value, context) => reference(value, context, "resolveDynamic") },
+  $recursiveRef: { ways: (value, context) => reference(value, context, "resolveDynamic") },
   allOf: {
     ways: (value, context) =>
       context.holds ? together(value, context, "allOf") : anyOne(value, context, "allOf"),
   },
   anyOf: {
-    ways: (value, context) =>
-      context.holds
-        ? taggedBranches(value, context, "anyOf").map(({ way }) => way)
-        : together(value, context, "anyOf"),
+    ways: (value, context) => {
+      if (!context.holds) return together(value, context, "anyOf");
+      const branches = taggedBranches(value, context, "anyOf");
+      return context.scopes.length > 0
+        ? selectedBranches(branches)
+        : branches.map(({ way }) => way);
+    },
   },
   oneOf: {
     ways: (value, context) =>
@@ -41,13 +41,13 @@ export const combiningKeywords: Record<string, Keyword> = {
   if: { ways: conditional },
 };
 
-function dependsOnUse(): never {
-  unsupported("depends on where the schema is used from");
-}
-
-function reference(value: unknown, { document, node, holds, scopes }: KeywordContext): Way[] {
+function reference(
+  value: unknown,
+  { document, node, holds, scopes }: KeywordContext,
+  resolve: "resolve" | "resolveDynamic",
+): Way[] {
   if (typeof value !== "string") unsupported("must be a string");
-  const target = document.resolve(node, value);
+  const target = document[resolve](node, value);
   if (target === null)
     unsupported("points to nothing in this document; other documents are not fetched");
   return [{ literals: [{ node: target, holds, scopes }] }];
@@ -70,6 +70,10 @@ function anyOne(value: unknown, context: KeywordContext, keyword: string): Way[]
   return each(value, context, keyword).map((literal) => ({ literals: [literal] }));
 }
 
+interface TaggedWay extends Way {
+  literals: Literal[];
+}
+
 /**
  * Each branch as a way. OpenAPI's `discriminator` names the property that tells them apart: what reads the values needs
  * it, also where a default lets the branches leave it out.
@@ -80,12 +84,44 @@ function taggedBranches(value: unknown, context: KeywordContext, keyword: "anyOf
   return each(value, context, keyword).map((literal, index) => {
     const outline = outlineOf(document, literal.node, tag);
     const isTagged = tag !== undefined && outline?.values.has(tag) === true;
-    const way = {
+    const way: TaggedWay = {
       literals: [literal],
       ...(isTagged ? { change: (facts: Facts) => facts.required.add(tag) } : {}),
     };
     return { way, literal, index, outline };
   });
+}
+
+/** Keywords that evaluate nothing, alone or with what is beside them. */
+const evaluatesNothing = new Set([
+  "required",
+  "type",
+  "not",
+  "minProperties",
+  "maxProperties",
+  "title",
+  "description",
+]);
+
+/** What several branches evaluate counts together: each selection of those that evaluate something is a way. */
+function selectedBranches(branches: ReturnType<typeof taggedBranches>): Way[] {
+  const [some, none] = [true, false].map((evaluates) =>
+    branches
+      .filter(
+        ({ literal: { node } }) =>
+          Object.keys(node.schema).some((keyword) => !evaluatesNothing.has(keyword)) === evaluates,
+      )
+      .map(({ way }) => way),
+  ) as [TaggedWay[], TaggedWay[]];
+  if (some.length > maxSelected) return [...some, ...none];
+  const selections = Array.from({ length: 2 ** some.length - 1 }, (_, index) =>
+    some.filter((_way, place) => (index + 1) & (1 << place)),
+  );
+  const together = selections.map((selected): Way => ({
+    literals: selected.flatMap(({ literals }) => literals),
+    change: (facts) => selected.every(({ change }) => change?.(facts) !== false),
+  }));
+  return [...together, ...none];
 }
 
 /** Branches that cannot hold together need not exclude each other. */

@@ -3,6 +3,7 @@
  * enforce become issues and are left out, which only allows more. What is not an issue is exact.
  */
 
+import { isJsonObject } from "../../../json.ts";
 import type { SchemaDocument } from "../read/document.ts";
 import type { Steps } from "../steps.ts";
 import type { JsonObject, JsonType, Literal, SchemaIssue, SchemaNode } from "../types.ts";
@@ -14,6 +15,7 @@ import { type Keyword, type KeywordContext, type Way, Unsupported } from "./keyw
 import { numberKeywords } from "./numbers.ts";
 import { objectKeywords } from "./objects.ts";
 import { stringKeywords } from "./strings.ts";
+import { withoutImplied } from "./tagged-union.ts";
 
 const keywords = new Map<string, Keyword>(
   Object.entries({
@@ -77,7 +79,13 @@ export class Expander {
         complete.push(branch.facts);
         continue;
       }
-      const { length } = choice.ways;
+      const ways = choice.ways.filter((way) => !this.#isExcluded(branch.facts, way));
+      const { length } = ways;
+      if (length < 2) {
+        const [only] = ways;
+        if (only !== undefined && take(branch, only)) branches.push(branch);
+        continue;
+      }
       if (complete.length + branches.length === 0 && length <= maxAlternatives.union)
         most = Math.max(most, length);
       if (complete.length + branches.length + length > most) {
@@ -87,7 +95,7 @@ export class Expander {
         branches.push(branch);
         continue;
       }
-      for (const way of choice.ways.toReversed()) {
+      for (const way of ways.toReversed()) {
         this.#options.steps.count(branch.facts.size() + branch.seen.size);
         const fork = forkOf(branch);
         if (take(fork, way)) branches.push(fork);
@@ -105,7 +113,35 @@ export class Expander {
       branch.seen.add(key);
       if (!this.#unfold(branch, literal)) return false;
     }
+    return this.#isPossible(branch.facts);
+  }
+
+  /** False where what is needed cannot be, as constants tell: of a kind of object that excludes the others. */
+  #isPossible({ properties, required }: Facts): boolean {
+    for (const name of required) {
+      const literals = properties.get(name);
+      if (literals === undefined || literals.length < 2) continue;
+      this.#options.steps.count(literals.length);
+      const needed = withoutImplied(this.#document, literals);
+      if (needed === null) return false;
+      if (needed.length < literals.length) properties.set(name, [...needed]);
+    }
     return true;
+  }
+
+  /** It wants something else of a property that is needed, as constants tell. */
+  #isExcluded({ properties, required }: Facts, { literals = [] }: Way): boolean {
+    return literals.some(({ node, holds }) => {
+      if (!holds || !isJsonObject(node.schema)) return false;
+      const { properties: wanted } = node.schema;
+      return Object.keys(isJsonObject(wanted) ? wanted : {}).some((name) => {
+        const known = properties.get(name);
+        if (known === undefined || !required.has(name)) return false;
+        this.#options.steps.count(known.length);
+        const own = { node: this.#document.child(node, "properties", name), holds, scopes: [] };
+        return withoutImplied(this.#document, [...known, own]) === null;
+      });
+    });
   }
 
   #unfold(branch: Branch, literal: Literal): boolean {

@@ -6,6 +6,8 @@ import type { JsonType, Literal, SchemaNode } from "../types.ts";
 export interface PatternFact extends Place {
   source: string;
   regex: Regex;
+  /** Of the expression that no text may match, where it is the complement of one. */
+  excludes?: Regex;
 }
 
 /** Applies to keys that are neither named nor matched. */

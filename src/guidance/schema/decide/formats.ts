@@ -41,7 +41,9 @@ const days = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)";
 const hours = "(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)";
 const duration = `P(?:[0-9]+W|${days}(?:T${hours})?|T${hours})`;
 const pathCharacter = `(?:[a-zA-Z0-9_.!~*'();:@&=+$,-]|%${hex}{2})`;
-const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${label}(?:\\.${label})*)?(?::[0-9]{1,5})?`;
+/** With underscores, as services are called that are no hosts of the Internet. */
+const hostLabel = "[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?";
+const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${hostLabel}(?:\\.${hostLabel})*)?(?::[0-9]{1,5})?`;
 const path = `${pathCharacter}+(?:/${pathCharacter}*)*`;
 const afterPath = `(?:${pathCharacter}|[/?])*`;
 const ending = `(?:\\?${afterPath})?(?:#${afterPath})?`;

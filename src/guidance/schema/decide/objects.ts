@@ -15,7 +15,7 @@ import {
   never,
   unsupported,
 } from "./keyword.ts";
-import { besideListed, isName, literalsOf, namesOf, patternsOf, restsOf } from "./names.ts";
+import { isName, literalsOf, namesOf, patternsOf, patternsWithin, restsOf } from "./names.ts";
 import { readPattern } from "./strings.ts";
 
 const types: readonly JsonType[] = ["object"];
@@ -183,11 +183,10 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
   for (const name of [...facts.properties.keys(), ...facts.required])
     if (!names.has(name)) names.set(name, literalsOf(name, facts, rests, solver.count));
   const isClosed = solver.isClosed && rests.length === 0 && facts.namesProperties;
+  const { patterns, isOpen } = patternsOf(facts, rests, names.keys(), solver);
   let rest = isClosed ? [nothing] : rests.map(({ literal }) => literal);
-  let written = patternsOf(facts, rests, names.keys(), solver).map(({ regex, literals }) => ({
-    regex,
-    state: solver.state(literals),
-  }));
+  if (isOpen) rest = [];
+  let written = patterns;
   const known = namesOf(facts.names, solver);
   if (known !== "any") {
     for (const name of names.keys())
@@ -196,20 +195,18 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
       const reason = `cannot be combined with the ${beside} beside it`;
       solver.report({ path: facts.names[0]!.node.path, keyword: "propertyNames", reason });
     };
-    if (known === null || ("regex" in known && written.length > 0)) leave("patterns");
+    if (known === null) leave("patterns");
     else if ("values" in known) {
       for (const name of known.values)
         if (!names.has(name)) names.set(name, literalsOf(name, facts, rests, solver.count));
       written = [];
       rest = [nothing];
-    } else if (solver.mayHold(rest)) {
-      const others = solver.state(rest);
+    } else if (patterns.length > 0 || solver.mayHold(rest)) {
       const listed = [...names.keys()].filter((name) => !names.get(name)!.includes(nothing));
-      const regex =
-        others.literals.length === 0 ? known.regex : besideListed(known, listed, solver);
-      if (regex === null) leave("properties");
+      const within = patternsWithin(known.regex, facts, { rests, rest, listed }, solver);
+      if (within === null) leave(patterns.length > 0 ? "patterns" : "properties");
       else {
-        written = [{ regex, state: others }];
+        written = within;
         rest = [nothing];
       }
     }
@@ -221,7 +218,7 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
       state: solver.state(literals),
       required: facts.required.has(name),
     })),
-    patterns: written,
+    patterns: written.map(({ regex, literals }) => ({ regex, state: solver.state(literals) })),
     rest: solver.state(rest),
     min: facts.minProperties,
     max: facts.maxProperties,

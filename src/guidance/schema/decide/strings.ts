@@ -104,7 +104,8 @@ function readPatterns(
 function complementPattern({ source, regex, path }: PatternFact, count: Count): PatternFact | null {
   return reading(source, count, () => {
     const complement = complementOf(regex, count);
-    return complement && { source: `not ${source}`, regex: complement, path, keyword: "pattern" };
+    const place = { path, keyword: "pattern" };
+    return complement && { source: `not ${source}`, regex: complement, excludes: regex, ...place };
   });
 }
 
@@ -194,7 +195,8 @@ function heldTogether(
   { count, report }: Solver,
 ): TextFact[] | null {
   const kept: TextFact[] = [];
-  for (const one of [...patterns.map(asWritten), ...formatsOf(facts)]) {
+  const needed = patterns.filter((one) => !isImplied(one, patterns, count));
+  for (const one of [...needed.map(asWritten), ...formatsOf(facts)]) {
     const excluded = kept.filter((other) => areDisjoint(other.regex, one.regex, count));
     if (excluded.some((other) => areDisjoint(other.widest, one.widest, count))) return null;
     if (excluded.length === 0 && minLength <= one.maxLength) kept.push(one);
@@ -204,6 +206,18 @@ function heldTogether(
     }
   }
   return kept;
+}
+
+/** What it excludes matches no text that the others match. */
+function isImplied(
+  { excludes }: PatternFact,
+  patterns: readonly PatternFact[],
+  count: Count,
+): boolean {
+  if (excludes === undefined) return false;
+  return patterns.some(
+    (other) => other.excludes === undefined && areDisjoint(other.regex, excludes, count),
+  );
 }
 
 function asWritten(pattern: PatternFact): TextFact {

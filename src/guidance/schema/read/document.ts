@@ -3,6 +3,7 @@
 import { FermataError } from "../../../errors.ts";
 import { isJsonObject } from "../../../json.ts";
 import type { Draft, JsonObject, SchemaNode } from "../types.ts";
+import { Contents } from "./contents.ts";
 import { modernSchema, plainKeywords } from "./draft.ts";
 
 /** JSON values in a schema, their nesting, and the characters of all strings together. */
@@ -10,17 +11,28 @@ const limits = { values: 200_000, depth: 100, characters: 2 * 1024 * 1024 };
 
 const rootBase = "schema:///root";
 
+/** For names that more than one resource has a dynamic anchor of: where that of the outermost resource is. */
+type DynamicScope = ReadonlyMap<string, string>;
+
 export class SchemaDocument {
   readonly draft: Draft;
   readonly root: SchemaNode;
   readonly #value: unknown;
+  readonly #contents = new Contents();
+  /** By what they say and where their references lead. */
   readonly #nodes = new Map<string, SchemaNode>();
   readonly #made = new Map<string, SchemaNode>();
+  readonly #children = new WeakMap<object, Map<string, SchemaNode>>();
+  readonly #targets = new WeakMap<object, Map<string, SchemaNode | null>>();
   /** Absolute URI without fragment: pointer of the resource's root. */
   readonly #resources = new Map<string, string>();
   /** Absolute URI with plain-name fragment: pointer. */
   readonly #anchors = new Map<string, string>();
+  /** Absolute URI without fragment: pointers of its dynamic anchors by name, which is "" for `$recursiveAnchor`. */
+  readonly #dynamicAnchors = new Map<string, Map<string, string>>();
+  /** How many resources have one of this name. */
   readonly #dynamicNames = new Map<string, number>();
+  readonly #scopes = new Map<string, DynamicScope>([["", new Map()]]);
   /** Pointer: URI that it resets the base to. */
   readonly #bases = new Map<string, string>();
   #nextId = 0;
@@ -35,11 +47,15 @@ export class SchemaDocument {
     this.draft = draft;
     this.#resources.set(rootBase, "");
     this.#collect(schema, "", rootBase);
-    this.root = this.#at("", schema, this.baseAt("", rootBase));
+    this.root = this.#at("", schema, this.baseAt("", rootBase), "");
   }
 
   /** The subschema under `keys`, which must be there. */
   child(parent: SchemaNode, ...keys: (string | number)[]): SchemaNode {
+    return remembered(this.#children, parent, keys.join(" "), () => this.#childAt(parent, keys));
+  }
+
+  #childAt(parent: SchemaNode, keys: readonly (string | number)[]): SchemaNode {
     let value: unknown = parent.schema;
     let pointer = parent.path.slice(1);
     for (const key of keys) {
@@ -47,7 +63,7 @@ export class SchemaDocument {
       pointer += `/${escapePointer(String(key))}`;
     }
     if (parent.isMade) return this.make(value, `#${pointer}`, parent.base);
-    return this.#at(pointer, value, this.baseAt(pointer, parent.base));
+    return this.#at(pointer, value, this.baseAt(pointer, parent.base), parent.scope);
   }
 
   /** A node for a schema that is not in the document; equal ones are the same node. */
@@ -55,24 +71,46 @@ export class SchemaDocument {
     const key = `${base} ${path} ${JSON.stringify(schema)}`;
     let node = this.#made.get(key);
     if (node === undefined) {
-      node = { id: this.#nextId++, schema: asSchema(schema, path), path, base, isMade: true };
+      const id = this.#nextId++;
+      node = { id, schema: asSchema(schema, path), path, base, scope: "", isMade: true };
       this.#made.set(key, node);
     }
     return node;
   }
 
   /** @returns null when the reference leads out of the document or to nothing */
-  resolve(from: { base: string }, reference: string): SchemaNode | null {
-    const absolute = resolveUri(reference, from.base);
+  resolve(from: { base: string; scope?: string }, reference: string): SchemaNode | null {
+    return remembered(this.#targets, from, reference, () => this.#targetOf(from, reference));
+  }
+
+  #targetOf(
+    { base, scope = "" }: { base: string; scope?: string },
+    reference: string,
+  ): SchemaNode | null {
+    const absolute = resolveUri(reference, base);
     if (absolute === null) return null;
     const [resource = "", fragment = ""] = splitFragment(absolute);
     if (fragment !== "" && !fragment.startsWith("/")) {
       const anchored = this.#anchors.get(`${resource}#${fragment}`);
-      return anchored === undefined ? null : this.#atPointer(anchored);
+      return anchored === undefined ? null : this.#atPointer(anchored, scope);
     }
     const start = this.#resources.get(resource);
     if (start === undefined) return null;
-    return this.#atPointer(start + decodeFragment(fragment));
+    return this.#atPointer(start + decodeFragment(fragment), scope);
+  }
+
+  /**
+   * `$dynamicRef` and `$recursiveRef` lead to the anchor of the outermost resource on the way here that has one of the name,
+   * if they lead to such an anchor by themselves.
+   * @returns as `resolve`
+   */
+  resolveDynamic(from: SchemaNode, reference: string): SchemaNode | null {
+    const target = this.resolve(from, reference);
+    const [, name = ""] = splitFragment(reference);
+    const pointer = target && this.#dynamicAnchors.get(target.base)?.get(name);
+    if (pointer !== target?.path.slice(1)) return target;
+    const outermost = this.#scopes.get(from.scope)!.get(name);
+    return outermost === undefined ? target : this.#atPointer(outermost, from.scope);
   }
 
   /** What references at this place are relative to. */
@@ -82,21 +120,39 @@ export class SchemaDocument {
 
   /** `$dynamicRef` is `$ref` where its name has one meaning in the whole document. */
   isStatic(reference: string): boolean {
-    const name = reference.split("#", 2)[1] ?? "";
+    const [, name = ""] = splitFragment(reference);
     return (this.#dynamicNames.get(name) ?? 0) <= 1;
   }
 
-  #at(pointer: string, value: unknown, base: string): SchemaNode {
-    let node = this.#nodes.get(pointer);
+  /** @returns the scope inside of a resource that is entered from this one */
+  #entered(base: string, scope: string): string {
+    const names = this.#dynamicAnchors.get(base);
+    if (names === undefined) return scope;
+    const outer = this.#scopes.get(scope)!;
+    const more = [...names].filter(
+      ([name]) => !outer.has(name) && this.#dynamicNames.get(name)! > 1,
+    );
+    if (more.length === 0) return scope;
+    const inner = new Map([...outer, ...more]);
+    const key = JSON.stringify([...inner].toSorted());
+    this.#scopes.set(key, inner);
+    return key;
+  }
+
+  #at(pointer: string, value: unknown, base: string, outer: string): SchemaNode {
+    const scope = this.#entered(base, outer);
+    const key = `${this.#contents.numberOf(value)} ${base} ${scope}`;
+    let node = this.#nodes.get(key);
     if (node === undefined) {
       const path = `#${pointer}`;
-      node = { id: this.#nextId++, schema: asSchema(value, path), path, base, isMade: false };
-      this.#nodes.set(pointer, node);
+      const id = this.#nextId++;
+      node = { id, schema: asSchema(value, path), path, base, scope, isMade: false };
+      this.#nodes.set(key, node);
     }
     return node;
   }
 
-  #atPointer(pointer: string): SchemaNode | null {
+  #atPointer(pointer: string, scope: string): SchemaNode | null {
     let value: unknown = this.#value;
     let base = this.baseAt("", rootBase);
     let walked = "";
@@ -108,7 +164,7 @@ export class SchemaDocument {
       base = this.baseAt(walked, base);
     }
     if (typeof value !== "boolean" && !isJsonObject(value)) return null;
-    return this.#at(pointer, value, base);
+    return this.#at(pointer, value, base, scope);
   }
 
   /** Identifiers and anchors. Depth is bounded by `checkSchemaSize`. */
@@ -126,7 +182,7 @@ export class SchemaDocument {
 
   #collectNames(schema: JsonObject, pointer: string, outer: string): string {
     let base = outer;
-    const { $id, $anchor, $dynamicAnchor } = schema;
+    const { $id, $anchor, $dynamicAnchor, $recursiveAnchor } = schema;
     const isIgnored = this.draft === "draft-07" && "$ref" in schema;
     if (typeof $id === "string" && !isIgnored) {
       const [resource = "", name = ""] = splitFragment(resolveUri($id, outer) ?? outer);
@@ -140,14 +196,39 @@ export class SchemaDocument {
     if (typeof $anchor === "string") this.#anchors.set(`${base}#${$anchor}`, pointer);
     if (typeof $dynamicAnchor === "string") {
       this.#anchors.set(`${base}#${$dynamicAnchor}`, pointer);
-      this.#dynamicNames.set($dynamicAnchor, (this.#dynamicNames.get($dynamicAnchor) ?? 0) + 1);
+      this.#addDynamic(base, $dynamicAnchor, pointer);
     }
+    if ($recursiveAnchor === true && this.#resources.get(base) === pointer)
+      this.#addDynamic(base, "", pointer);
     return base;
+  }
+
+  #addDynamic(base: string, name: string, pointer: string): void {
+    const names = this.#dynamicAnchors.get(base) ?? new Map<string, string>();
+    if (!names.has(name)) this.#dynamicNames.set(name, (this.#dynamicNames.get(name) ?? 0) + 1);
+    this.#dynamicAnchors.set(base, names.set(name, pointer));
   }
 }
 
 export function escapePointer(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/** Of a node, by what is asked of it: looked up again and again. */
+function remembered<Value>(
+  all: WeakMap<object, Map<string, Value>>,
+  of: object,
+  key: string,
+  find: () => Value,
+): Value {
+  let known = all.get(of);
+  if (known === undefined) all.set(of, (known = new Map()));
+  let value = known.get(key);
+  if (value === undefined) {
+    value = find();
+    known.set(key, value);
+  }
+  return value;
 }
 
 function asSchema(value: unknown, path: string): boolean | JsonObject {
