@@ -123,11 +123,11 @@ Object.assign(cases, {
       type: "object",
       properties: { kind: { type: "string" }, value: {} },
       required: ["kind"],
-      allOf: Array.from({ length: 12 }, (_, index) =>
-        Object.fromEntries([
-          ["if", { properties: { kind: { const: `k${index}` } } }],
-          ["then", { properties: { value: { const: index } }, required: ["value"] }],
-        ]),
+      allOf: Array.from({ length: 12 }, (_, index): unknown =>
+        JSON.parse(`{
+          "if": { "properties": { "kind": { "const": "k${index}" } } },
+          "then": { "properties": { "value": { "const": ${index} } }, "required": ["value"] }
+        }`),
       ),
     },
     valid: [{ kind: "k3", value: 3 }, { kind: "k11", value: 11 }, { kind: "other" }],
