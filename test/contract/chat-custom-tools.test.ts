@@ -65,6 +65,28 @@ test("a regular expression binds the input", async () => {
   });
 });
 
+test("flags of a regular expression stay at its beginning", async () => {
+  const format = { type: "grammar", grammar: { syntax: "regex", definition: "(?i)a|b" } };
+  await post({ tools: [{ type: "custom", custom: { name: "patch", format } }] });
+  expect(asked().tools[0]!.parameters).toMatchObject({
+    properties: { input: { pattern: "^(?i)(?:a|b)$" } },
+  });
+});
+
+test.each([
+  ["(", "is not a regular expression"],
+  ["a)|(b", "is not a regular expression"],
+  ["(?<a>b)\\k<a>", "refers back to a group"],
+  ["(?x)a b", "is not a regular expression"],
+])("a regular expression that no mask can hold is refused: %s", async (definition, problem) => {
+  const format = { type: "grammar", grammar: { syntax: "regex", definition } };
+  const { status, body } = await post({
+    tools: [{ type: "custom", custom: { name: "a", format } }],
+  });
+  expect([status, body.error.param]).toEqual([400, "tools[0].custom.format.grammar.definition"]);
+  expect(body.error.message).toContain(problem);
+});
+
 test("a whole answer has the input as text", async () => {
   const made = [
     { id: "call_0", name: "patch", arguments: '{"input":"*** Begin\\n"}' },

@@ -112,6 +112,7 @@ describe("additional_tools", () => {
     ["no list", undefined, "input[1].tools"],
     ["null", null, "input[1].tools"],
     ["a tool without a name", [{ type: "function" }], "input[1].tools[0].name"],
+    ["two tools of one name", [tool("a"), { type: "custom", name: "a" }], "input[1].tools"],
     [
       "a server with credentials",
       [{ type: "mcp", server_label: "own", server_url: "https://example.com/mcp" }],
@@ -122,6 +123,25 @@ describe("additional_tools", () => {
     const { status, body } = await world.create({ input });
     expect([status, body.error.param]).toEqual([400, param]);
   });
+});
+
+test("a compacted conversation keeps its settings", async () => {
+  world.chat.script = [{ type: "content", text: "Greetings." }, finish("stop")];
+  const effort = { type: "configuration_update", reasoning: { effort: "low" } };
+  const { status, body } = await world.call("POST", "/v1/responses/compact", {
+    model: "m",
+    input: [added(tool("one")), user("Hi"), effort],
+  });
+  expect(status).toBe(200);
+  expect(body.output).toMatchObject([
+    added({ name: "one" }),
+    { type: "message", role: "user" },
+    effort,
+    { type: "compaction" },
+  ]);
+  await world.create({ input: [...body.output, user("Go on")] });
+  expect(offered()).toEqual(["one"]);
+  expect(asked().templateVariables).toEqual({ reasoning_effort: "low" });
 });
 
 describe("configuration_update", () => {

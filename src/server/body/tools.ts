@@ -12,6 +12,7 @@ import {
   type JsonObject,
   withoutIndices,
 } from "./field.ts";
+import { parseWithLooks, RegexError } from "../../guidance/schema/regex/parse.ts";
 import { isJsonObject } from "../../json.ts";
 import {
   boolean,
@@ -134,9 +135,9 @@ interface InputFormat {
 
 const free: InputFormat = { schema: { type: "string" }, note: "" };
 const showGrammar = 'Send {"type": "text"} or {"type": "grammar", "syntax": …, "definition": …}';
-const grammar = mapped(
-  flatOrNested(
-    "grammar",
+const grammar = flatOrNested(
+  "grammar",
+  mapped(
     object(
       {
         definition: required(notNull(text({ remedy: showGrammar }))),
@@ -145,18 +146,33 @@ const grammar = mapped(
       showGrammar,
       "passed over",
     ),
+    ({ definition, syntax }, path, { warn }): InputFormat => {
+      if (syntax === "regex") {
+        return {
+          schema: { type: "string", pattern: wholePattern(definition, `${path}.definition`) },
+          note: `The input matches this regular expression: ${definition}`,
+        };
+      }
+      warn(`${withoutIndices(path)}.syntax=lark`, "is only shown to the model, and not enforced");
+      return { ...free, note: `The input follows this grammar, in Lark's syntax:\n${definition}` };
+    },
   ),
-  ({ definition, syntax }, path, { warn }): InputFormat => {
-    if (syntax === "regex") {
-      return {
-        schema: { type: "string", pattern: `^(?:${definition})$` },
-        note: `The input matches this regular expression: ${definition}`,
-      };
-    }
-    warn(`${withoutIndices(path)}.syntax=lark`, "is only shown to the model, and not enforced");
-    return { ...free, note: `The input follows this grammar, in Lark's syntax:\n${definition}` };
-  },
 );
+
+/** Flags at the beginning keep their place there. @throws FermataError invalid_value: no mask could hold it */
+function wholePattern(definition: string, path: string): string {
+  const [flags = ""] = /^\(\?[a-z]+\)/u.exec(definition) ?? [];
+  const pattern = `^${flags}(?:${definition.slice(flags.length)})$`;
+  try {
+    // By itself: a bracket too many must not close the group around it.
+    parseWithLooks(definition);
+    parseWithLooks(pattern);
+    return pattern;
+  } catch (error) {
+    if (!(error instanceof RegexError)) throw error;
+    throw fieldError("invalid_value", path, error.message, "Send a regular expression without it");
+  }
+}
 
 const inputFormat = tagged(
   { text: mapped(record(showGrammar), () => free), grammar },

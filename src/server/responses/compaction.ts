@@ -1,5 +1,5 @@
 /**
- * A conversation becomes its users' words and one summary, which the model writes: by POST /v1/responses/compact, or as
+ * A conversation becomes its users' words, its settings and one summary, which the model writes: by POST /v1/responses/compact, or as
  * the output of a response whose input ends with a `compaction_trigger`. A compaction item carries the summary.
  */
 
@@ -11,7 +11,7 @@ import { type Answer, AnswerCollector, collectAnswer } from "../answer/collect-a
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
 import { decodeText, encodeText } from "./encoded.ts";
-import type { ResponsesRequest } from "./request.ts";
+import { isSetting, type ResponsesRequest } from "./request.ts";
 import { fitHistory } from "./truncation.ts";
 import { type CompactionItem, type Item, wireResponseUsage } from "./types.ts";
 
@@ -52,12 +52,14 @@ export async function compact(
   const answer = await collectAnswer(
     pulled((sink) => runRequest(conversation, { kind: "none" }, context, sink)),
   );
-  const users = items.filter((item) => item.type === "message" && item["role"] === "user");
+  const kept = items.filter(
+    (item) => isSetting(item) || (item.type === "message" && item["role"] === "user"),
+  );
   return {
     id: newId("resp"),
     object: "response.compaction",
     created_at: Math.floor(Date.now() / 1000),
-    output: [...users, compactionItem(summaryOf(answer))],
+    output: [...kept, compactionItem(summaryOf(answer))],
     usage: wireResponseUsage(answer.finish.usage),
   };
 }

@@ -13,7 +13,7 @@ import { compactionTrigger } from "./items.ts";
 import type { History } from "./history.ts";
 import { withSettings } from "./settings.ts";
 import type { ServerConfig } from "../services.ts";
-import type { ResponseObject } from "./types.ts";
+import type { Item, ResponseObject } from "./types.ts";
 
 export type ResponsesRequest = PartsResult<typeof parseResponsesRequestInParts>;
 
@@ -92,9 +92,14 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
 
 const settingTypes = new Set(["additional_tools", "configuration_update"]);
 
+/** Does it change what follows it, also in later turns? */
+export function isSetting({ type }: Item): boolean {
+  return settingTypes.has(type);
+}
+
 /** As items of its conversation change it. @throws as `withSettings` */
 export function configured(request: ResponsesRequest, { items, input }: History): ResponsesRequest {
-  const settings = [...items, ...input].filter(({ type }) => settingTypes.has(type));
+  const settings = [...items, ...input].filter(isSetting);
   return settings.length === 0 ? request : withSettings(request, settings);
 }
 

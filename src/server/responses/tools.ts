@@ -131,14 +131,14 @@ const responseTool = tagged(
 
 export const responseTools: Type<RequestedTools> = mapped(
   list(responseTool, { remedy: "Send an array of tools" }),
-  (entries) => {
+  (entries, path) => {
     // One that is listed twice is one.
     const byText = new Map(
       entries.flatMap((entry) => (entry === null ? [] : [[JSON.stringify(entry), entry]])),
     );
     const known = [...byText.values()];
     const tools = known.flatMap((entry) => entry.tools);
-    refuseTwins(tools);
+    refuseTwins(tools, path);
     return { tools, wire: known.map(({ wire }) => wire) };
   },
 );
@@ -147,13 +147,13 @@ export function flatName(namespace: string, name: string): string {
   return `${namespace.replaceAll(".", "_")}__${name}`;
 }
 
-function refuseTwins(tools: readonly RequestedTool[]): void {
+function refuseTwins(tools: readonly RequestedTool[], path: string): void {
   const names = new Set<string>();
   for (const tool of tools) {
     const name = tool.kind === "mcp" ? `mcp ${tool.server}` : tool.definition.name;
     if (names.has(name)) {
       const problem = `has two tools of the name "${tool.kind === "mcp" ? tool.server : tool.name}"`;
-      throw fieldError("invalid_value", "tools", problem, "Give each tool its own name");
+      throw fieldError("invalid_value", path, problem, "Give each tool its own name");
     }
     names.add(name);
   }
