@@ -113,6 +113,16 @@ test("tools that Anthropic's models know by their type are told to this one", as
   ]);
 });
 
+test("tools that are loaded amid a conversation stand behind the others", async () => {
+  const world = createWorld();
+  const input_schema = { type: "object" };
+  const named = (name: string, more = {}): object => ({ name, input_schema, ...more });
+  const deferred = { defer_loading: true };
+  const sent = [named("b"), named("a", deferred), named("d"), named("c", deferred)];
+  expect((await post(world, { ...hello, tools: sent })).statusCode).toBe(200);
+  expect(world.chat.requests[0]!.tools?.map(({ name }) => name)).toEqual(["b", "d", "a", "c"]);
+});
+
 test("count_tokens counts messages and tools without running them", async () => {
   const world = createWorld();
   world.chat.promptTokens = 42;

@@ -37,8 +37,23 @@ const tool = tagged(
   },
 );
 
+const tools = toolList(tool, () => "name");
+
+/** Tools that a client loads amid a conversation come last, so that the prompt before them stays as it is. */
+const deferredLast: typeof tools = {
+  ...tools,
+  read(value, path, reading) {
+    const read = tools.read(value, path, reading);
+    const given = value as JsonObject[];
+    const later = new Set(
+      given.filter((tool) => tool["defer_loading"] === true).map((tool) => tool["name"]),
+    );
+    return read.toSorted((a, b) => Number(later.has(a.name)) - Number(later.has(b.name)));
+  },
+};
+
 export const toolsField = optional(
-  toolList(tool, () => "name"),
+  deferredLast,
   "of the client, its `bash_*`, `text_editor_*` and `memory_*` among them; those of Anthropic's servers and `computer_*` are skipped with a warning",
 );
 
