@@ -11,7 +11,7 @@ const matchTimeoutMs = 300;
 const maxLength = 32_768;
 
 /** The match took too long: it is not known whether there is one. */
-export class Unmatched extends Error {}
+class Unmatched extends Error {}
 
 /** Does the pattern mean something? Also as JavaScript without the flag `u` reads it, and as Python writes it. */
 export function readsPattern(pattern: string): boolean {
