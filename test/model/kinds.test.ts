@@ -80,7 +80,8 @@ it.each(["gemma3", "gpt-oss", "lfm2", "granitehybrid", "qwen3next", "qwen35"] as
   async (kind) => {
     const options = { modelPath: writeRandomKind(kind), threads: 1, contextSize: 2048 };
     const copied = words(1, 24);
-    const script = Int32Array.from([...copied, ...words(2, 1), ...copied.slice(0, 20)]);
+    // The first draft, which is tried on every machine, is wrong at its end.
+    const script = Int32Array.from([...copied.slice(0, 5), ...words(2, 1), ...copied]);
     const run = async (drafts: boolean) => {
       const engine = await Engine.load({ ...options, drafts, audit: true });
       const sampling = { ...greedy, script, samplesAfterScript: true, ignoresEnd: true };

@@ -186,7 +186,7 @@ Answer answer(CacheLayout layout, std::int32_t agents, std::int32_t draft_limit)
         script.push_back(word(kWrong, at));
     }
     const auto size = static_cast<std::int32_t>(script.size());
-    for (SequenceId id = 1; id <= agents; ++id)
+    for (SequenceId id = 1; id <= static_cast<SequenceId>(agents); ++id)
         scheduler.submit({.id = id,
                           .prompt = prompt,
                           .sampling = {.ignores_end = true, .script = script},
