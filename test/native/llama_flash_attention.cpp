@@ -210,6 +210,19 @@ Inputs part_of(const Shape& s, const Inputs& in, int stream, int token) {
     return part;
 }
 
+/** Computed by itself, a token of a stream has the bits that it has in `together`. */
+void check_alone(const Shape& s, const Inputs& in, int stream, int token,
+                 const std::vector<float>& together) {
+    Shape alone = s;
+    alone.streams = alone.tokens = 1;
+    const std::size_t size = 1UL * s.heads * s.value_size;
+    const auto begin =
+        together.begin() +
+        static_cast<std::ptrdiff_t>(size * static_cast<std::size_t>(stream * s.tokens + token));
+    const std::vector<float> own(begin, begin + static_cast<std::ptrdiff_t>(size));
+    CHECK_EQ(farthest(own, attended(alone, part_of(s, in, stream, token), 2)), 0.0);
+}
+
 TEST(a_row_keeps_its_bits_beside_other_streams_and_on_any_number_of_threads) {
     std::mt19937 random(8);
     for (int round = 0; round < 40; ++round) {
@@ -222,14 +235,8 @@ TEST(a_row_keeps_its_bits_beside_other_streams_and_on_any_number_of_threads) {
         const Inputs in = random_inputs(s, random);
         const std::vector<float> together = attended(s, in, 1);
         CHECK_EQ(farthest(together, attended(s, in, 3)), 0.0);
-        Shape alone = s;
-        alone.streams = 1;
-        const std::size_t size = 1UL * s.heads * s.value_size;
-        for (int stream = 0; stream < s.streams; ++stream) {
-            const std::vector<float> own(together.begin() + stream * size,
-                                         together.begin() + (stream + 1) * size);
-            CHECK_EQ(farthest(own, attended(alone, part_of(s, in, stream, 0), 2)), 0.0);
-        }
+        for (int stream = 0; stream < s.streams; ++stream)
+            check_alone(s, in, stream, 0, together);
     }
 }
 
@@ -247,14 +254,8 @@ TEST(a_token_keeps_its_bits_beside_others_of_its_sequence) {
         s.keys = one_of(random, {GGML_TYPE_F16, GGML_TYPE_F16, GGML_TYPE_F32});
         const Inputs in = random_inputs(s, random);
         const std::vector<float> together = attended(s, in, 2);
-        Shape alone = s;
-        alone.tokens = 1;
-        const std::size_t size = 1UL * s.heads * s.value_size;
-        for (int token = 0; token < s.tokens; ++token) {
-            const std::vector<float> own(together.begin() + token * size,
-                                         together.begin() + (token + 1) * size);
-            CHECK_EQ(farthest(own, attended(alone, part_of(s, in, 0, token), 2)), 0.0);
-        }
+        for (int token = 0; token < s.tokens; ++token)
+            check_alone(s, in, 0, token, together);
     }
 }
 
