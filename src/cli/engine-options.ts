@@ -92,7 +92,7 @@ export const engineOptions = inGroup("Engine", {
   draftMtp: {
     kind: "boolean",
     default: false,
-    help: "The model's own layers for that (multi-token prediction: Qwen3.5, GLM-4.5 and others, if the file has them) say how an answer may go on, in place of --draft-model. Turns --drafts on.",
+    help: "Draft with the layers that the model has for it (multi-token prediction: Qwen3.5, GLM-4.5 and others, if the file has them), in place of --draft-model. Turns --drafts on.",
     fromFolder: true,
   },
   targetItlMs: {
