@@ -28,6 +28,11 @@ constexpr double kLeastGain = 1.05;
 // Less likely rows are not thought about.
 constexpr double kLeastChance = 0.05;
 
+// What drafts of its own text may cost a sequence for each token that it makes without them, in
+// tokens; and what it owes at most, for a step that took far longer than expected.
+constexpr double kRiskedByText = 0.015;
+constexpr double kMostOwedByText = 1.0;
+
 // A time that was not measured for so many steps is measured again when a draft could pay.
 constexpr std::int64_t kStaleAfter = 500;
 // A draft model that did not pay for as long is asked for so many tokens.
@@ -82,6 +87,10 @@ double DraftRecord::chance(const Draft& draft, std::size_t token, double usual) 
     return (counts.right + usual * kWeightOfUsual) / (counts.tried + kWeightOfUsual);
 }
 
+void DraftAccount::count(double cost, std::int32_t right) {
+    left_ = std::max(left_ + kRiskedByText + right - cost, -kMostOwedByText);
+}
+
 double DraftGate::usual_chance(const Draft& draft, std::size_t token) const {
     const auto guess = [&] {
         if (token >= draft.forced_from) return kFirstGuessOfForced;
@@ -124,6 +133,7 @@ std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::
         const Share& share = shares[i];
         batch.push_back({share.slot, share.rows});
         tokens += share.samples ? 1.0 : 0.0;
+        if (share.may_cost <= 0.0) continue;
         double chance = 1.0;
         for (const double next : share.chances) {
             chance *= next;
@@ -135,14 +145,19 @@ std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::
     if (rows.size() > static_cast<std::size_t>(std::max(most, 0)))
         rows.resize(static_cast<std::size_t>(std::max(most, 0)));
 
-    double best = kLeastGain * tokens / expected(split_into_passes(batch, shape_));
+    const double alone = expected(split_into_passes(batch, shape_));
+    const double token_ms = alone / std::max(tokens, 1.0);
+    double best = kLeastGain * tokens / alone;
+    double may_cost = 0.0;
     std::size_t taken = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Share& share = shares[rows[i].share];
+        if (batch[rows[i].share].rows == share.rows) may_cost += share.may_cost * token_ms;
         batch[rows[i].share].rows += 1;
         tokens += rows[i].chance;
-        const double rate = tokens / expected(split_into_passes(batch, shape_));
-        if (rate <= best) continue;
-        best = rate;
+        const double time = expected(split_into_passes(batch, shape_));
+        if (tokens / time <= best || time - alone > may_cost) continue;
+        best = tokens / time;
         taken = i + 1;
     }
     std::vector<std::int32_t> chosen(shares.size(), 0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -45,6 +46,21 @@ class DraftRecord {
     std::array<Counts, kForced + 1> counts_ = {};
 };
 
+// What drafts of a sequence's own text may cost it beyond what they save. So a text that drafts
+// find nothing for takes hardly longer than without drafts. In tokens: a token's time is that of a
+// step without drafts over the tokens that it makes.
+class DraftAccount {
+   public:
+    double left() const { return left_; }
+    // A step of the sequence made a token without drafts, and `right` more by them; their rows took
+    // as long as `cost` tokens.
+    void count(double cost, std::int32_t right);
+
+   private:
+    static constexpr double kAtFirst = 1.0;
+    double left_ = kAtFirst;
+};
+
 class DraftGate {
    public:
     explicit DraftGate(const CacheShape& shape) : shape_(shape) {}
@@ -56,9 +72,11 @@ class DraftGate {
         bool samples = false;   // a token comes of them
         // Of each drafted token that could be added, once those before it were right.
         std::vector<double> chances = {};
+        // What its drafted rows may cost, in tokens (DraftAccount).
+        double may_cost = std::numeric_limits<double>::infinity();
     };
     // Drafted rows for each share, slots ascending; at most `most` in all. The most tokens for the
-    // time that is expected.
+    // time that is expected, where it is no longer than those that have rows may cost together.
     std::vector<std::int32_t> choose(std::span<const Share> shares, std::int32_t most);
 
     // What a draft model is asked for, before it has computed anything.
@@ -73,7 +91,9 @@ class DraftGate {
     void answered() { answered_ = step_; }
     // What it did in the step of the last ask() took so long, and so many of its tokens came true.
     void asked(double milliseconds, std::int64_t right);
-    // What a step takes longer for rows of drafts.
+    // What a step is expected to take, in milliseconds.
+    double expected(std::span<const Pass> passes) const;
+    // What it takes longer for rows of drafts.
     double more_for(std::span<const Pass> with, std::span<const Pass> without) const {
         return std::max(expected(with) - expected(without), 0.0);
     }
@@ -96,7 +116,6 @@ class DraftGate {
     };
     double usual_chance(const Draft& draft, std::size_t token) const;
     bool knows(const Pass& pass) const;
-    double expected(std::span<const Pass> passes) const;
     double expected(const Pass& pass) const;
     double shortest() const;
     bool is_stale(const Time& time) const;

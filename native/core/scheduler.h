@@ -130,6 +130,8 @@ class Scheduler {
     void sample(Milliseconds now);
     void sample(Sequence& sequence, std::size_t row, Milliseconds now);
     std::int32_t confirm_drafted(SequenceId id);
+    static double may_cost(const Sequence& sequence);
+    void charge_for_drafts();
     void cut_drafted(Sequence& sequence);
     void judge_proposal(SequenceId id);
     Token choose(Sequence& sequence, std::span<const float> logits);
@@ -183,7 +185,8 @@ class Scheduler {
         std::int32_t count;
         bool samples;  // its last row is the last of its tokens
         std::size_t last_row;
-        std::int32_t drafted = 0;  // rows behind the last one
+        std::int32_t drafted = 0;   // rows behind the last one
+        std::int32_t by_model = 0;  // of these, the first so many
     };
     std::vector<Share> shares_;
     DraftGate gate_;
@@ -191,6 +194,7 @@ class Scheduler {
     std::int32_t prefill_rows_ = 0;           // of the last step
     std::vector<Pass> passes_;                // of the last step, if it had decode rows alone
     std::vector<Pass> passes_without_model_;  // of these, without rows that the draft model said
+    std::vector<Pass> passes_alone_;          // of these, without drafted rows
     std::int64_t right_by_model_ = 0;         // of those rows, in the last step
     std::vector<Guide*> guides_;              // whose masks the coming samples need
     EventBatch out_;

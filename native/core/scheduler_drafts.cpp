@@ -3,6 +3,7 @@
 // drafts; the first that differs ends it, and the rows behind are cut from the cache.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -28,6 +29,7 @@ void Scheduler::plan_drafts() {
         Sequence& sequence = *sequences_.at(share.id);
         sequence.proposal = {};
         sequence.said_by_model = 0;
+        sequence.right_by_text = 0;
         const bool held = sequence.state == SequenceState::kHeld;
         decodes_alone = decodes_alone && !held && !sequence.prefilling();
     }
@@ -47,20 +49,28 @@ void Scheduler::plan_drafts() {
             .rows = share.count,
             .samples = share.samples,
             .chances = gate_.chances(sequence.drafts, sequence.proposal),
+            .may_cost = may_cost(sequence),
         });
     }
     const auto chosen = gate_.choose(wanted, room_for_drafts());
-    std::vector<SlotRows> batch, without_model;
+    std::vector<SlotRows> batch, without_model, alone;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
         Share& share = shares_[i];
         share.drafted = chosen[i];
-        const std::int32_t by_model =
-            std::min(sequences_.at(share.id)->said_by_model, share.drafted);
+        share.by_model = std::min(sequences_.at(share.id)->said_by_model, share.drafted);
         batch.push_back({share.slot, share.count + share.drafted});
-        without_model.push_back({share.slot, share.count + share.drafted - by_model});
+        without_model.push_back({share.slot, share.count + share.drafted - share.by_model});
+        alone.push_back({share.slot, share.count});
     }
     passes_ = split_into_passes(std::move(batch), shape_);
     passes_without_model_ = split_into_passes(std::move(without_model), shape_);
+    passes_alone_ = split_into_passes(std::move(alone), shape_);
+}
+
+// The gate keeps an account of its own for a draft model.
+double Scheduler::may_cost(const Sequence& sequence) {
+    return sequence.said_by_model > 0 ? std::numeric_limits<double>::infinity()
+                                      : sequence.draft_account.left();
 }
 
 // Rows that a step has left, and cells that nobody else has.
@@ -197,6 +207,7 @@ std::int32_t Scheduler::confirm_drafted(SequenceId id) {
         totals_.accepted_rows += count;
         const std::int32_t of_model = std::min(sequence->said_by_model, count);
         sequence->said_by_model -= of_model;
+        sequence->right_by_text += count - of_model;
         right_by_model_ += of_model;
     }
     if (count > 0 && sequence->rows_left() == 0) return count;
@@ -227,12 +238,30 @@ void Scheduler::judge_proposal(SequenceId id) {
     gate_.record().count(sequence->proposal, right, wrong);
 }
 
+// What the rows of the sequences' own texts took longer is shared by their number.
+void Scheduler::charge_for_drafts() {
+    std::int32_t tokens = 0, rows = 0;
+    for (const Share& share : shares_) {
+        tokens += share.samples ? 1 : 0;
+        rows += share.drafted - share.by_model;
+    }
+    const double all = gate_.more_for(passes_without_model_, passes_alone_) * tokens /
+                       gate_.expected(passes_alone_);
+    for (const Share& share : shares_) {
+        Sequence* const sequence = find(share.id);
+        if (sequence == nullptr || !share.samples) continue;
+        const std::int32_t own = share.drafted - share.by_model;
+        sequence->draft_account.count(own > 0 ? all * own / rows : 0.0, sequence->right_by_text);
+    }
+}
+
 void Scheduler::took(double milliseconds) {
     const double drafting = draft_model_ == nullptr ? 0.0 : draft_model_->take_spent();
     milliseconds -= drafting;
     gate_.took(passes_, milliseconds);
     if (drafting > 0.0 && !passes_.empty())
         gate_.asked(drafting + gate_.more_for(passes_, passes_without_model_), right_by_model_);
+    if (!passes_.empty()) charge_for_drafts();
     passes_.clear();
     prefill_budget_.took(prefill_rows_, milliseconds);
 }

@@ -65,6 +65,8 @@ struct Sequence {
     std::int32_t said_by_model = 0;   // of its tokens, the first so many
     std::vector<Token> drafted = {};  // in the cache behind `resident`, while a step is sampled
     DraftRecord drafts = {};          // how often its proposals were right
+    DraftAccount draft_account = {};  // what those of its own text may cost
+    std::int32_t right_by_text = 0;   // of their rows, in the last step
 
     std::vector<Token> begun = {};  // of the request, until the first admission
     SamplingParams sampling = {};

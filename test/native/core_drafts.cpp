@@ -129,6 +129,37 @@ TEST(a_second_pass_over_the_weights_for_one_of_eight_does_not_pay) {
     CHECK_EQ(std::ranges::min(gate.choose(eight, 100)), 3);
 }
 
+TEST(drafts_cost_no_more_than_they_may) {
+    DraftGate gate(streams());
+    teach(gate, 10.0, 2.0);
+    DraftGate::Share sure = share(0, 0.95);
+    const auto chosen_of = [&](double may_cost) {
+        sure.may_cost = may_cost;
+        return gate.choose(std::vector{sure}, 100).front();
+    };
+    CHECK_EQ(chosen_of(-0.5), 0);
+    CHECK_EQ(chosen_of(0.1), 0);
+    CHECK_EQ(chosen_of(0.5), 2);
+    CHECK_EQ(chosen_of(2.0), 10);
+    CHECK_EQ(chosen_of(100.0), 15);
+    // One that may cost nothing has no rows, whatever the other may.
+    DraftGate::Share poor = share(1, 0.95);
+    poor.may_cost = 0.0;
+    CHECK_EQ(gate.choose(std::vector{sure, poor}, 100).back(), 0);
+}
+
+TEST(an_account_earns_by_what_was_right_and_by_time) {
+    DraftAccount account;
+    CHECK_EQ(account.left(), 1.0);
+    account.count(3.0, 5);
+    CHECK(account.left() > 3.0 && account.left() < 3.1);
+    account.count(50.0, 0);
+    CHECK_EQ(account.left(), -1.0);
+    for (int token = 0; token < 100; ++token)
+        account.count(0.0, 0);
+    CHECK(account.left() > 0.4 && account.left() < 0.6);
+}
+
 TEST(a_draft_model_is_asked_where_it_pays) {
     DraftGate gate(streams());
     teach(gate, 10.0, 0.5);

@@ -225,7 +225,8 @@ struct Cost {
 // A model and, beside it, one that always says the same, which both take their time.
 class Timed {
    public:
-    Timed(Cost cost, std::optional<Cost> cost_of_draft_model) : cost_(cost) {
+    Timed(Cost cost, std::optional<Cost> cost_of_draft_model, std::int32_t draft_limit = 15)
+        : cost_(cost) {
         const CacheShape shape = streams(8, 4'000, DraftModel::kMostRead);
         if (cost_of_draft_model) {
             auto owned = std::make_unique<FakeBackend>(shape);
@@ -234,11 +235,11 @@ class Timed {
             };
             draft_model_.emplace(std::move(owned), kVocabulary, draft_ms_);
         }
-        world_.emplace(
-            shape,
-            SchedulerConfig{
-                .parallel = 8, .step_token_budget = DraftModel::kMostRead, .draft_limit = 15},
-            nullptr, draft_model_ ? &*draft_model_ : nullptr);
+        world_.emplace(shape,
+                       SchedulerConfig{.parallel = 8,
+                                       .step_token_budget = DraftModel::kMostRead,
+                                       .draft_limit = draft_limit},
+                       nullptr, draft_model_ ? &*draft_model_ : nullptr);
     }
 
     // So many answers side by side, which might have been longer. Returns what all steps but those
@@ -249,6 +250,19 @@ class Timed {
             const auto prompt = words(seeds_++, prompt_size);
             expected[world_->submit(prompt, 256)] = world_->reference(prompt, tokens);
         }
+        return answer(expected, tokens);
+    }
+
+    // The same for one answer that says `said`.
+    double say(const std::vector<Token>& prompt, const std::vector<Token>& said) {
+        SubmitRequest request{.prompt = prompt};
+        request.sampling.script = said;
+        return answer({{world_->submit(std::move(request)), said}}, said.size());
+    }
+    EngineStats stats() const { return world_->scheduler.stats(); }
+
+   private:
+    double answer(const std::map<SequenceId, std::vector<Token>>& expected, std::size_t tokens) {
         double decoding = 0.0;
         for (double before = now(); world_->step(); before = now()) {
             const double took = now() - before;
@@ -267,9 +281,6 @@ class Timed {
         }
         return decoding;
     }
-    EngineStats stats() const { return world_->scheduler.stats(); }
-
-   private:
     double now() const { return cost_.of(world_->backend) + draft_ms_(); }
 
     Cost cost_;
@@ -279,6 +290,18 @@ class Timed {
     std::uint32_t seeds_ = 1;
     std::int64_t prefilled_ = 0;
 };
+
+// Pieces of `phrase`, with new tokens behind each.
+std::vector<Token> pieces_of(const std::vector<Token>& phrase, std::ptrdiff_t size,
+                             std::size_t new_tokens, std::uint32_t seed) {
+    std::vector<Token> said;
+    for (std::uint32_t i = 0; said.size() < 160; ++i) {
+        const auto from = phrase.begin() + 20 * (i % 18);
+        const std::vector piece(from, from + size);
+        said = joined(joined(said, piece), words(1000 * seed + i, new_tokens));
+    }
+    return said;
+}
 
 }  // namespace
 
@@ -324,6 +347,21 @@ TEST(reading_that_does_not_pay_is_given_up) {
     }
     CHECK(with.stats().draft_model_rows > 500);
     CHECK(ms_with < 1.03 * ms_without + kAtFirst);
+}
+
+// Others have taught that short matches go on, and here none does.
+TEST(a_text_that_drafts_find_nothing_for_takes_hardly_longer) {
+    constexpr Cost cost{20.0, 5.0};
+    Timed with(cost, std::nullopt), without(cost, std::nullopt, 0);
+    const auto phrase = words(1, 400);
+    for (std::uint32_t turn = 1; turn < 5; ++turn)
+        with.say(phrase, pieces_of(phrase, 12, 1, turn));
+    const auto said = pieces_of(phrase, 3, 5, 9);
+    const auto drafted_before = with.stats().drafted_rows;
+    const double alone = without.say(phrase, said), took = with.say(phrase, said);
+    CHECK(with.stats().drafted_rows > drafted_before);
+    // A token, and one and a half for each hundred, of 160.
+    CHECK(took < (1.015 + 1.0 / 160) * alone);
 }
 
 TEST(what_a_grammar_forces_is_drafted) {
