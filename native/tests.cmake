@@ -1,6 +1,22 @@
 # test/native/<layer>_<subject>.cpp is one executable; its layer decides what it may link.
 # They are built by the target native_tests only, so that starting the server does not compile them.
 
+# Most of it runs once: it takes longer to optimise than to run.
+function(fermata_test_code target)
+  fermata_own_code(${target})
+  target_compile_options(${target} PRIVATE -Og)
+  # A library is then compiled as a program is.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  fermata_precompile(${target} native_test_support)
+endfunction()
+
+# What tests share: checks, fakes.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/native/support/*.cpp)
+add_library(native_test_support STATIC EXCLUDE_FROM_ALL ${sources})
+fermata_test_code(native_test_support)
+target_include_directories(native_test_support PUBLIC ${PROJECT_SOURCE_DIR}/test/native/support)
+target_link_libraries(native_test_support PUBLIC fermata_core)
+
 add_custom_target(native_tests)
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/native/*.cpp)
 foreach(source ${sources})
@@ -24,11 +40,8 @@ foreach(source ${sources})
     continue()
   endif()
   add_executable(${name} EXCLUDE_FROM_ALL ${source})
-  fermata_own_code(${name})
-  # Checks expand to much code, which takes longer to optimise than to run.
-  target_compile_options(${name} PRIVATE -Og)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test/native)
-  target_link_libraries(${name} PRIVATE ${layers})
+  fermata_test_code(${name})
+  target_link_libraries(${name} PRIVATE native_test_support ${layers})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)

@@ -2,6 +2,7 @@
 // outcomes come when the test says so.
 #include <map>
 #include <random>
+#include <utility>
 
 #include "watched_cache.h"
 

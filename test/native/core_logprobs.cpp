@@ -1,4 +1,5 @@
 // Log-probabilities against sums made the plain way, and their way through the scheduler.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>

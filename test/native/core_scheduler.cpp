@@ -1,4 +1,6 @@
 // The step: order of work, sharing of prefixes, room in the cache, exact tokens throughout.
+#include <algorithm>
+
 #include "scheduler_world.h"
 
 using namespace fermata;

@@ -1,8 +1,10 @@
 // Drafts change the steps and nothing else: thousands of random requests with and without.
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "fake_matcher.h"
 #include "scheduler_world.h"

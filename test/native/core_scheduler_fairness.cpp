@@ -1,4 +1,6 @@
 // Who waits for whom: readers that stop, holds, those who come back, and batches that fail.
+#include <algorithm>
+
 #include "scheduler_world.h"
 
 using namespace fermata;

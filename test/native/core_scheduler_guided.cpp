@@ -1,4 +1,5 @@
 // Sequences with a grammar: what is sampled, what is forced, how they end, hold and fail.
+#include <algorithm>
 #include <set>
 
 #include "fake_matcher.h"

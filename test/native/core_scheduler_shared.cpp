@@ -2,6 +2,7 @@
 // prompt waits without end for that.
 #include <map>
 #include <set>
+#include <utility>
 
 #include "check.h"
 #include "core/sequence_files.h"

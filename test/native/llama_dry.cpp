@@ -2,6 +2,7 @@
 // llama.cpp's source.
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -3,6 +3,7 @@
 // computes hardly more than what is new.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>

@@ -94,6 +94,21 @@ describe("a generation", () => {
     expect(texts.map(({ text }) => text)).toEqual(["", "é"]);
   });
 
+  it("tells with its progress how much of the prompt needs no computing", async () => {
+    const { publish, generate } = setUp();
+    const read = readAll(generate());
+    publish({ kind: "progress", id: 1, done: 1, total: 1 }, finishedEvent(1));
+    expect((await read)[0]).toEqual({ type: "progress", done: 1, total: 1, cached: 1 });
+  });
+
+  it("takes a limit above the addon's numbers for none", () => {
+    const { native, engine } = setUp();
+    for (const maxTokens of [2 ** 31 - 1, 2 ** 31, Number.MAX_SAFE_INTEGER])
+      engine.generate({ prompt, sampling: greedy, maxTokens });
+    expect(native.submits.map(({ maxTokens }) => maxTokens)).toEqual(Array(3).fill(2 ** 31 - 1));
+    expect(() => engine.generate({ prompt, sampling: greedy, maxTokens: 0 })).toThrow("at least 1");
+  });
+
   it("resumes only what is held, and counts the pending token", async () => {
     const { native, publish, generate } = setUp();
     const generation = generate();

@@ -1,8 +1,8 @@
 // Retention over a fake backend that is watched, and the decoding that a scheduler would do.
 #pragma once
 
+#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "check.h"
 #include "core/audit_backend.h"
@@ -26,28 +26,10 @@ struct WatchedCache {
         : backend(shape), audit(backend), retention(audit, limits...) {}
 
     // Decodes [from, to) of the prompt in one call.
-    void decode(SlotId slot, std::span<const Token> prompt, std::int32_t from, std::int32_t to) {
-        std::vector<BatchRow> rows;
-        for (std::int32_t at = from; at < to; ++at)
-            rows.push_back(
-                {.token = prompt[static_cast<std::size_t>(at)], .position = at, .slot = slot});
-        CHECK(audit.decode(rows) == DecodeStatus::kOk);
-        retention.commit(slot, to - from);
-    }
+    void decode(SlotId slot, std::span<const Token> prompt, std::int32_t from, std::int32_t to);
     // What follows the first positions of the prompt.
-    void compute(SlotId slot, std::span<const Token> prompt, std::int32_t position) {
-        retention.plan(slot, prompt.subspan(static_cast<std::size_t>(position)));
-        decode(slot, prompt, position, static_cast<std::int32_t>(prompt.size()));
-        check();
-    }
-    void check() const {
-        CHECK_EQ(retention.check_integrity(), "");
-        CHECK_EQ(audit.violation(), "");
-        for (SlotId slot = 0; slot < backend.shape().slot_count; ++slot) {
-            const auto tokens = retention.tokens(slot);
-            CHECK(backend.content(slot) == std::vector<Token>(tokens.begin(), tokens.end()));
-        }
-    }
+    void compute(SlotId slot, std::span<const Token> prompt, std::int32_t position);
+    void check() const;
 };
 
 inline CacheShape without_cuts(CacheShape shape) {

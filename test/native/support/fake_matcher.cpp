@@ -1,28 +1,18 @@
-// A grammar that is a list of texts, over the fake backend's vocabulary.
-#pragma once
+#include "fake_matcher.h"
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <stdexcept>
-#include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "core/matcher.h"
 #include "core/token_mask.h"
-#include "fake_backend.h"
 
 namespace fermata::testing {
 
-struct FakeGrammarOptions {
-    std::vector<std::string> texts = {};
-    int fails_after = -1;    // tokens consumed; the next call of any kind fails
-    int closing_looks = 0;   // that a search for an end takes
-    bool has_memory = true;  // false: there is never a matcher
-};
+namespace {
 
 class FakeMatcher final : public Matcher {
    public:
@@ -154,26 +144,17 @@ class FakeMatcher final : public Matcher {
     std::string error_;
 };
 
-class FakeGrammar final : public Grammar {
-   public:
-    explicit FakeGrammar(FakeGrammarOptions options)
-        : options_(std::make_shared<const FakeGrammarOptions>(std::move(options))) {}
+}  // namespace
 
-    std::unique_ptr<Matcher> make_matcher() const override {
-        if (!options_->has_memory) return nullptr;
-        return std::make_unique<FakeMatcher>(options_, &masks_, &looks_);
-    }
-    std::size_t bytes() const override { return 1; }
-    int masks() const { return masks_; }  // computed by all its matchers
-    int looks() const { return looks_; }  // of all their searches for an end
+FakeGrammar::FakeGrammar(FakeGrammarOptions options)
+    : options_(std::make_shared<const FakeGrammarOptions>(std::move(options))) {}
 
-   private:
-    std::shared_ptr<const FakeGrammarOptions> options_;
-    mutable std::atomic<int> masks_ = 0;
-    mutable std::atomic<int> looks_ = 0;
-};
+std::unique_ptr<Matcher> FakeGrammar::make_matcher() const {
+    if (!options_->has_memory) return nullptr;
+    return std::make_unique<FakeMatcher>(options_, &masks_, &looks_);
+}
 
-inline std::shared_ptr<const FakeGrammar> texts(std::vector<std::string> texts) {
+std::shared_ptr<const FakeGrammar> texts(std::vector<std::string> texts) {
     return std::make_shared<const FakeGrammar>(FakeGrammarOptions{.texts = std::move(texts)});
 }
 
