@@ -127,6 +127,7 @@ class FakeBackend : public Backend {
     std::int64_t decode_calls() const { return decode_calls_; }
     std::int64_t rows() const { return rows_; }
     int samplers_made = 0;
+    int sizes_asked = 0;
 
     std::vector<Token> content(SlotId slot) const {
         std::vector<Token> tokens;
@@ -266,10 +267,12 @@ class FakeBackend : public Backend {
             require(i < cells.size() && cells[i]->token == cell.token, "cut back: other tokens");
         }
         cells.resize(length);
+        undoable_[slot] = 0;
         return true;
     }
 
     std::size_t saved_size(SlotId slot) override {
+        ++sizes_asked;
         return saves_ ? checked(slot).size() * sizeof(Cell) : 0;
     }
     SavedCells save(SlotId slot) override { return save_beside(slot, {}, 0); }
