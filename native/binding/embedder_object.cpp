@@ -50,8 +50,11 @@ Napi::Value tokenize(const std::shared_ptr<SharedEmbedder>& shared,
     return Worker::start(
         info.Env(),
         [shared, texts, tokens]() -> std::optional<Error> {
-            for (const std::string& text : *texts)
-                tokens->push_back(shared->embedder->tokenize(text));
+            for (const std::string& text : *texts) {
+                auto its = shared->embedder->tokenize(text);
+                if (!its.ok()) return its.error();
+                tokens->push_back(std::move(its.value()));
+            }
             return std::nullopt;
         },
         [tokens](Napi::Env env) -> Napi::Value {

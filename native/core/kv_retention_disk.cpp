@@ -15,15 +15,6 @@ constexpr Milliseconds kReadPatience = 10'000;
 // Sequences that are read, or were read and wait for their slot: they are in memory beside RAM's.
 constexpr std::int32_t kMostReads = 2;
 
-std::int64_t file_size(std::span<const Token> path, std::size_t cells,
-                       std::span<const SavedCells> forks) {
-    std::int64_t bytes =
-        kFileHeaderBytes + static_cast<std::int64_t>(path.size() * sizeof(Token) + cells);
-    for (const SavedCells& fork : forks)
-        bytes += kFileForkBytes + static_cast<std::int64_t>(fork.size());
-    return bytes;
-}
-
 }  // namespace
 
 void KvRetention::State::take_found() {
@@ -336,10 +327,7 @@ void KvRetention::back_up(std::int64_t most) {
         const bool rests = entry.state == SlotState::kHeld || is_evictable(entry.state);
         if (!rests || !entry.kept || length < kWorthKeeping || entry.filed == length) continue;
         if (s.now - entry.rests_since < kRestsFor) continue;
-        // It takes as long as a row, and a sequence that must wait is asked for in every step.
-        if (entry.measured != length) entry.saved_bytes = s.backend.saved_size(slot);
-        entry.measured = length;
-        const std::size_t cells = entry.saved_bytes;
+        const auto cells = static_cast<std::size_t>(s.size_in_ram(slot));
         if (cells == 0 || !may_go(file_size(tokens(slot), cells, {}))) continue;
         s.back_up_slot(slot, s.as_it_rests(slot));
         return;

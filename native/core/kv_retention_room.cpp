@@ -63,10 +63,15 @@ bool KvRetention::State::fits_in_ram(SlotId slot) const {
     return size - beside_in_ram(match(slot, length), length).kept() <= room;
 }
 
-// Bytes that the slot takes when it is saved. To ask the backend takes as long as a row.
+// Bytes that the slot takes when it is saved. To ask the backend takes as long as a row, and of a
+// sequence that somebody waits for it is asked in every step.
 std::int64_t KvRetention::State::size_in_ram(SlotId slot) const {
-    const bool known = at(slot).measured == cells.length(slot) && at(slot).saved_bytes > 0;
-    return static_cast<std::int64_t>(known ? at(slot).saved_bytes : backend.saved_size(slot));
+    const Slot& entry = at(slot);
+    if (entry.measured != cells.length(slot)) {
+        entry.saved_bytes = backend.saved_size(slot);
+        entry.measured = cells.length(slot);
+    }
+    return static_cast<std::int64_t>(entry.saved_bytes);
 }
 
 // What RAM has of the slot's beginning is in the slot, and is saved with the rest when that leaves.

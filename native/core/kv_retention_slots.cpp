@@ -56,7 +56,7 @@ std::int32_t KvRetention::State::truncate(SlotId slot, std::int32_t length) {
 std::int32_t KvRetention::State::copy(SlotId from, SlotId to, std::int32_t length) {
     if (length == 0) return 0;
     const std::int32_t part = shape.partial_truncate ? length : cells.length(from);
-    if (is_streams()) copied_bytes += 2 * static_cast<std::int64_t>(backend.saved_size(from));
+    if (is_streams()) copied_bytes += 2 * size_in_ram(from);
     if (!backend.copy_prefix(from, to, part)) return 0;
     cells.copy(from, to, part);
     tree.share(from, to, part);

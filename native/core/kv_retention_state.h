@@ -36,9 +36,10 @@ struct KvRetention::State {
         Milliseconds rests_since = 0;          // held, leased or retained since then
         bool kept = true;                      // see acquire
         bool awaited = false;                  // by a prompt, see await
-        std::int32_t filed = 0;     // a file has, or was refused, so many of its positions
-        std::int32_t measured = 0;  // positions that take `saved_bytes` when they are saved
-        std::size_t saved_bytes = 0;
+        std::int32_t filed = 0;  // a file has, or was refused, so many of its positions
+        // Positions that take `saved_bytes` when they are saved, as size_in_ram() last found.
+        mutable std::int32_t measured = 0;
+        mutable std::size_t saved_bytes = 0;
         std::uint64_t claim = 0;  // it computes what other servers wait for; 0: none
     };
     // What has left its slot, or has a copy in a file. Its path in the tree is at id_of its index;

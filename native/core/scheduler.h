@@ -34,8 +34,8 @@ struct SchedulerConfig {
     std::int64_t ram_limit = 0;            // bytes of host memory for cells without a slot
     std::int32_t left_limit = kMaxLeft;    // sequences remembered after they left their slots
     std::int64_t disk_limit = 0;           // bytes of files for what does not fit into RAM
-    // Drafted tokens of a sequence in a step; 0: none. None either where the cache cannot be cut
-    // back or chunks are fixed.
+    // Drafted tokens of a sequence in a step; 0: none. Fewer behind several rows. None where the
+    // cache cannot be cut back or chunks are fixed.
     std::int32_t draft_limit = 0;
     // Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit.
     std::int32_t target_itl_ms = 0;
@@ -119,8 +119,8 @@ class Scheduler {
     void plan_drafts();
     std::int32_t room_for_drafts() const;
     void ask_draft_model();
-    void take_answer(Sequence& sequence, Draft draft);
-    std::int32_t most_drafted(const Sequence& sequence) const;
+    void take_answer(const Share& share, Draft draft);
+    std::int32_t most_drafted(const Share& share) const;
     Draft propose(Sequence& sequence, std::int32_t most);
     double worth_of(const Sequence& sequence, const Draft& draft) const;
     std::int32_t join_forced(Sequence& sequence, Draft& draft, std::int32_t most);

@@ -15,6 +15,9 @@ namespace {
 
 // Tokens of an answer, for what reading its text is worth; where it may be shorter, those.
 constexpr std::int32_t kUsualAnswer = 256;
+// Of a sequence in a step, its draft included: attention gives the same bits for so many rows, and
+// no more. There are several before a draft where a grammar forces tokens.
+constexpr std::int32_t kMostRowsWithDraft = 16;
 
 }  // namespace
 
@@ -37,7 +40,7 @@ void Scheduler::plan_drafts() {
     if (draft_model_ != nullptr && !draft_model_->is_measured()) return draft_model_->measure();
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
-        const std::int32_t most = share.samples ? most_drafted(sequence) : 0;
+        const std::int32_t most = share.samples ? most_drafted(share) : 0;
         if (most > 0) sequence.proposal = propose(sequence, most);
     }
     if (draft_model_ != nullptr && room_for_drafts() > 0) ask_draft_model();
@@ -89,12 +92,14 @@ std::int32_t Scheduler::room_for_drafts() const {
 }
 
 // How far the sequence could get in one step.
-std::int32_t Scheduler::most_drafted(const Sequence& sequence) const {
+std::int32_t Scheduler::most_drafted(const Share& share) const {
+    const Sequence& sequence = *sequences_.at(share.id);
     const bool closes =
         sequence.guide && (sequence.guide->deciding() || !sequence.guide->closing().empty());
     if (closes || sequence.pause_requested || sequence.suspected) return 0;
-    return std::min({config_.draft_limit, remaining(sequence) - 1,
-                     sequence.window - sequence.unacknowledged - 1});
+    return std::max(
+        0, std::min({config_.draft_limit, kMostRowsWithDraft - share.count, remaining(sequence) - 1,
+                     sequence.window - sequence.unacknowledged - 1}));
 }
 
 // What the sequence may go on with, by its own text: at most `most` tokens.
@@ -120,7 +125,7 @@ void Scheduler::ask_draft_model() {
     std::size_t count = 0;
     for (const Share& share : shares_) {
         const Sequence& sequence = *sequences_.at(share.id);
-        const auto most = static_cast<std::size_t>(std::max(most_drafted(sequence), 0));
+        const auto most = static_cast<std::size_t>(most_drafted(share));
         const Draft of_model{.tokens = std::vector<Token>(most), .by_model = true};
         auto chances = gate_.chances(sequence.drafts, of_model);
         const bool asks =
@@ -131,16 +136,16 @@ void Scheduler::ask_draft_model() {
     }
     const auto asking = gate_.ask(shares, draft_model_->milliseconds_for(count));
     if (asking.tokens == 0) return;
-    std::vector<Sequence*> asked;
+    std::vector<const Share*> asked;
     std::vector<DraftModel::Reader> readers;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
         if (shares[i].chances.empty()) continue;
-        Sequence& sequence = *sequences_.at(shares_[i].id);
-        asked.push_back(&sequence);
+        const Sequence& sequence = *sequences_.at(shares_[i].id);
+        asked.push_back(&shares_[i]);
         readers.push_back({
             .slot = sequence.slot,
             .tokens = sequence.tokens,
-            .most = std::min(asking.tokens, most_drafted(sequence)),
+            .most = std::min(asking.tokens, most_drafted(shares_[i])),
             .salt = sequence.salt,
             .worth = asking.saves * std::min(remaining(sequence), kUsualAnswer),
         });
@@ -154,9 +159,10 @@ void Scheduler::ask_draft_model() {
 }
 
 // An answer of no use counts as one that was wrong: it took as long.
-void Scheduler::take_answer(Sequence& sequence, Draft draft) {
+void Scheduler::take_answer(const Share& share, Draft draft) {
+    Sequence& sequence = *sequences_.at(share.id);
     auto said = static_cast<std::int32_t>(draft.tokens.size());
-    if (sequence.guide && said > 0) said = join_forced(sequence, draft, most_drafted(sequence));
+    if (sequence.guide && said > 0) said = join_forced(sequence, draft, most_drafted(share));
     if (said == 0) {
         const Draft useless{.by_model = true};
         sequence.drafts.count(useless, 0, true);

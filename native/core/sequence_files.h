@@ -3,7 +3,9 @@
 // made to wait only where that is said.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,16 @@ inline constexpr FileId kFoundLater = FileId{1} << 63;
 inline constexpr std::int64_t kFileHeaderBytes = 64;
 inline constexpr std::int64_t kFileForkBytes = 16;
 inline constexpr std::size_t kMostFiledForks = 4;
+
+// Bytes of a whole file.
+inline std::int64_t file_size(std::span<const Token> tokens, std::size_t cells,
+                              std::span<const SavedCells> forks) {
+    std::int64_t bytes =
+        kFileHeaderBytes + static_cast<std::int64_t>(tokens.size() * sizeof(Token) + cells);
+    for (const SavedCells& fork : forks)
+        bytes += kFileForkBytes + static_cast<std::int64_t>(fork.size());
+    return bytes;
+}
 
 // A file that an earlier process left.
 struct FoundFile {

@@ -10,6 +10,7 @@
 #include "llama/llama_backend.h"
 #include "llama/llama_batch.h"
 #include "llama/log.h"
+#include "llama/mtp_layers.h"
 
 namespace fermata {
 
@@ -224,24 +225,31 @@ std::uint64_t cache_in(const MemoryNeeds& needs) {
     return bytes;
 }
 
-// What rows give: of each in the cache, and llama.cpp's of a batch. Of MTP layers, which share the
-// weights of the model, of rows with logits only.
+// Whether llama.cpp is asked for the states of all rows.
+bool gives_all_states(const Model& model, const BackendOptions& options) {
+    return options.keeps_states || (options.mtp_layers && !mtp_states_of_logits(model));
+}
+
+// What rows give: of each in the cache, and llama.cpp's of a batch. MTP layers share the weights of
+// the model.
 void add_states(const Model& model, const BackendOptions& options, const CacheShape& shape,
                 MemoryNeeds& needs) {
     const std::int32_t width = llama_model_n_embd_out(model.handle());
     const auto of_rows = [width](std::int64_t rows) {
         return static_cast<std::uint64_t>(rows * width) * sizeof(float);
     };
+    if (options.mtp_layers || options.keeps_states)
+        needs.host.compute += of_rows(gives_all_states(model, options)
+                                          ? std::max(shape.max_rows, shape.micro_batch_rows)
+                                          : shape.max_logit_rows);
     if (options.mtp_layers) {
-        needs.host.compute += of_rows(shape.max_logit_rows);
         needs.host.weights = 0;
         for (auto& device : needs.devices)
             device.parts.weights = 0;
     }
-    if (!options.keeps_states) return;
-    needs.host.compute += of_rows(std::max(shape.max_rows, shape.micro_batch_rows));
-    needs.host.cache +=
-        static_cast<std::uint64_t>(HiddenStates::bytes_for(shape.cells_total, width));
+    if (options.keeps_states)
+        needs.host.cache +=
+            static_cast<std::uint64_t>(HiddenStates::bytes_for(shape.cells_total, width));
 }
 
 }  // namespace
@@ -296,8 +304,9 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(
                          "The cache cannot be created: " + why};
         }
         backend->of_mtp_layers_ = options.mtp_layers;
+        backend->states_of_all_rows_ = gives_all_states(*backend->model_, options);
         if (options.mtp_layers || options.keeps_states)
-            llama_set_embeddings_nextn(context, true, options.mtp_layers);
+            llama_set_embeddings_nextn(context, true, !backend->states_of_all_rows_);
         if (options.keeps_states)
             backend->hidden_states_ = std::make_shared<HiddenStates>(
                 shape.slot_count, llama_model_n_embd_out(backend->model_->handle()));

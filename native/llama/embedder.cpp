@@ -1,6 +1,7 @@
 #include "llama/embedder.h"
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cmath>
 #include <exception>
@@ -114,6 +115,7 @@ Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> 
         embedder->dimensions_ = options.ranks
                                     ? static_cast<std::int32_t>(llama_model_n_cls_out(handle))
                                     : llama_model_n_embd_out(handle);
+        embedder->find_frame();
         return embedder;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfMemory, "The model cannot embed: out of memory."};
@@ -123,15 +125,23 @@ Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> 
     }
 }
 
-std::vector<Token> Embedder::tokenize(const std::string& text) const {
+// llama.cpp ends the process where the vocabulary has not what it wants around a text.
+void Embedder::find_frame() {
     const llama_vocab* vocab = model_->vocabulary().handle();
-    const auto length = static_cast<std::int32_t>(text.size());
-    // A byte makes at most one token; two more stand around the text.
-    std::vector<Token> tokens(text.size() + 8);
-    const std::int32_t count =
-        llama_tokenize(vocab, text.data(), length, tokens.data(),
-                       static_cast<std::int32_t>(tokens.size()), true, false);
-    tokens.resize(static_cast<std::size_t>(std::max(count, 0)));
+    std::array<Token, 2> frame{};
+    const std::int32_t count = llama_tokenize(vocab, "", 0, frame.data(),
+                                              static_cast<std::int32_t>(frame.size()), true, false);
+    const std::int32_t before =
+        count > 1 ? 1 : std::min(count, llama_vocab_get_add_bos(vocab) ? 1 : 0);
+    before_.assign(frame.begin(), frame.begin() + std::max(before, 0));
+    behind_.assign(frame.begin() + std::max(before, 0), frame.begin() + std::max(count, 0));
+}
+
+Result<std::vector<Token>> Embedder::tokenize(const std::string& text) const {
+    auto tokens = model_->tokenizer().tokenize_text(text);
+    if (!tokens.ok()) return tokens;
+    tokens.value().insert(tokens.value().begin(), before_.begin(), before_.end());
+    tokens.value().insert(tokens.value().end(), behind_.begin(), behind_.end());
     return tokens;
 }
 
@@ -147,28 +157,25 @@ Result<std::vector<Token>> Embedder::tokenize_pair(const std::string& query,
             filled(form, guarded(query, guard), guarded(document, guard)), guard, false);
     }
     // As BERT reads a pair: [CLS] query [SEP] document [SEP].
+    auto first = model_->tokenizer().tokenize_text(query);
+    auto second = model_->tokenizer().tokenize_text(document);
+    if (!first.ok()) return first.error();
+    if (!second.ok()) return second.error();
     const llama_vocab* vocab = model_->vocabulary().handle();
-    const auto plain = [&](const std::string& text) {
-        std::vector<Token> tokens(text.size() + 8);
-        const std::int32_t count =
-            llama_tokenize(vocab, text.data(), static_cast<std::int32_t>(text.size()),
-                           tokens.data(), static_cast<std::int32_t>(tokens.size()), false, false);
-        tokens.resize(static_cast<std::size_t>(std::max(count, 0)));
-        return tokens;
-    };
     const Token end = llama_vocab_eos(vocab) == LLAMA_TOKEN_NULL ? llama_vocab_sep(vocab)
                                                                  : llama_vocab_eos(vocab);
     std::vector<Token> tokens;
     const auto add = [&](bool wanted, Token token) {
         if (wanted && token != LLAMA_TOKEN_NULL) tokens.push_back(token);
     };
+    const auto add_all = [&](const std::vector<Token>& some) {
+        tokens.insert(tokens.end(), some.begin(), some.end());
+    };
     add(llama_vocab_get_add_bos(vocab), llama_vocab_bos(vocab));
-    for (const Token token : plain(query))
-        tokens.push_back(token);
+    add_all(first.value());
     add(llama_vocab_get_add_eos(vocab), end);
     add(llama_vocab_get_add_sep(vocab), llama_vocab_sep(vocab));
-    for (const Token token : plain(document))
-        tokens.push_back(token);
+    add_all(second.value());
     add(llama_vocab_get_add_eos(vocab), end);
     return tokens;
 }

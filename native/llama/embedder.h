@@ -40,9 +40,9 @@ class Embedder {
     std::int32_t max_tokens() const { return max_tokens_; }
     const Model& model() const { return *model_; }
 
-    // With the tokens that the model wants around a text; special tokens in it are plain text. From
-    // any thread.
-    std::vector<Token> tokenize(const std::string& text) const;
+    // With the tokens that the model wants around a text; special tokens in it are plain text.
+    // Error: invalid_argument. From any thread.
+    Result<std::vector<Token>> tokenize(const std::string& text) const;
     // A query and a document as the model was trained to read them; special tokens in them are
     // plain text. Error: invalid_argument. From any thread.
     Result<std::vector<Token>> tokenize_pair(const std::string& query,
@@ -59,10 +59,13 @@ class Embedder {
 
     Embedder(std::shared_ptr<const Model> model, const EmbedderOptions& options);
 
+    void find_frame();
+
     std::shared_ptr<const Model> model_;
     std::int32_t max_tokens_;
     bool ranks_;
     std::int32_t dimensions_ = 0;
+    std::vector<Token> before_, behind_;  // of a text
     std::unique_ptr<llama_context, FreeContext> context_;
 };
 

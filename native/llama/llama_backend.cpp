@@ -31,6 +31,7 @@ LlamaBackend::~LlamaBackend() {
 
 DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows, std::span<float> inputs) {
     has_logits_.clear();
+    all_states_ = nullptr;
     last_error_ = find_fault(rows);
     if (!last_error_.empty()) return DecodeStatus::kFailed;
     std::ranges::fill(undoable_, 0);
@@ -63,7 +64,8 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows, std::span<floa
     }
     for (const BatchRow& row : rows)
         lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
-    if (hidden_states_ != nullptr) keep_states(rows, batch);
+    if (states_of_all_rows_) find_states(rows, batch);
+    if (hidden_states_ != nullptr) keep_states(rows);
     return DecodeStatus::kOk;
 }
 
@@ -106,24 +108,35 @@ void LlamaBackend::reread_lengths(std::span<const BatchRow> rows) {
     }
 }
 
-void LlamaBackend::keep_states(std::span<const BatchRow> rows, const llama_batch& batch) {
+void LlamaBackend::find_states(std::span<const BatchRow> rows, const llama_batch& batch) {
     const RowSplit split{.shape = shape_,
                          .is_recurrent = is_recurrent(),
                          .undo_rows = llama_n_rs_seq(context_.get())};
-    const auto places = places_of(rows, batch, model_->vocabulary().handle(), split);
-    const float* states = llama_get_embeddings_nextn(context_.get());
-    const auto width = static_cast<std::size_t>(hidden_states_->width());
-    for (std::size_t i = 0; i < places.size() && states != nullptr; ++i) {
-        hidden_states_->add(rows[i].slot, rows[i].position, {states + places[i] * width, width});
+    state_places_ = places_of(rows, batch, model_->vocabulary().handle(), split);
+    if (!state_places_.empty()) all_states_ = llama_get_embeddings_nextn(context_.get());
+}
+
+void LlamaBackend::keep_states(std::span<const BatchRow> rows) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        const auto values = state(row);
+        if (values.empty())
+            hidden_states_->lack(rows[row].slot, rows[row].position + 1);
+        else
+            hidden_states_->add(rows[row].slot, rows[row].position, values);
     }
 }
 
 std::span<const float> LlamaBackend::state(std::size_t row) {
-    if (!of_mtp_layers_ || row >= has_logits_.size() || !has_logits_[row]) return {};
-    const float* values =
-        llama_get_embeddings_nextn_ith(context_.get(), static_cast<std::int32_t>(row));
+    const auto width = static_cast<std::size_t>(llama_model_n_embd_out(model_->handle()));
+    const float* values = nullptr;
+    if (states_of_all_rows_) {
+        const bool has_it = all_states_ != nullptr && row < state_places_.size();
+        if (has_it) values = all_states_ + state_places_[row] * width;
+    } else if (of_mtp_layers_ && row < has_logits_.size() && has_logits_[row]) {
+        values = llama_get_embeddings_nextn_ith(context_.get(), static_cast<std::int32_t>(row));
+    }
     if (values == nullptr) return {};
-    return {values, static_cast<std::size_t>(llama_model_n_embd_out(model_->handle()))};
+    return {values, width};
 }
 
 std::span<const float> LlamaBackend::logits(std::size_t row) {

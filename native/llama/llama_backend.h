@@ -101,7 +101,8 @@ class LlamaBackend final : public Backend {
     DecodeStatus decode(std::span<const BatchRow> rows) override { return decode(rows, {}); }
     // `inputs`: of MTP layers, as many numbers for each row as a state has.
     DecodeStatus decode(std::span<const BatchRow> rows, std::span<float> inputs);
-    // What a row with logits of the last decode gave, of MTP layers. Empty: there is none.
+    // What a row of the last decode gave, where states are kept or of MTP layers. Empty: there is
+    // none, as of a row without logits of some of these.
     std::span<const float> state(std::size_t row);
     // Of all rows in the slots. Null: they are not kept.
     const std::shared_ptr<HiddenStates>& hidden_states() const { return hidden_states_; }
@@ -144,14 +145,15 @@ class LlamaBackend final : public Backend {
     bool shares_windows() const;
     bool is_recurrent() const { return model_->info().is_recurrent && !of_mtp_layers_; }
     bool undoes_states() const { return is_recurrent() && shape_.undo_rows > 0; }
-    void keep_states(std::span<const BatchRow> rows, const llama_batch& batch);
-    void save_states(SlotId slot, StatePieces& pieces) const;
+    void find_states(std::span<const BatchRow> rows, const llama_batch& batch);
+    void keep_states(std::span<const BatchRow> rows);
     bool copy_in_streams(SlotId from, SlotId to, std::int32_t length);
     bool copy_in_pool(SlotId from, SlotId to, std::int32_t length);
     std::size_t state_size(SlotId slot, std::uint32_t parts);
     SavedCells save_state(SlotId slot, std::uint32_t parts);
     bool read_state(SlotId slot, const SavedCells& saved, std::uint32_t parts);
     bool note_pieces(SlotId slot, StatePieces& pieces);
+    PagedSize note_pages(SlotId slot, StatePieces& pieces);
     bool read_pages(SlotId slot, const SavedCells& saved);
     bool read_from(llama_io_read_i& reader, SlotId slot, std::int32_t length);
     void reread_lengths(std::span<const BatchRow> rows);
@@ -159,6 +161,7 @@ class LlamaBackend final : public Backend {
     std::shared_ptr<const Model> model_;
     CacheShape shape_;
     bool of_mtp_layers_ = false;
+    bool states_of_all_rows_ = false;  // that llama.cpp gives; else of rows with logits, or none
     std::shared_ptr<HiddenStates> hidden_states_;
     std::uint64_t cache_bytes_ = 0;
     std::vector<std::int32_t> lengths_;   // positions resident, per slot
@@ -169,7 +172,9 @@ class LlamaBackend final : public Backend {
     std::shared_ptr<ComputeThreads> threads_;
     llama_memory_i* memory_ = nullptr;
     std::unique_ptr<BatchArrays> batch_;
-    std::vector<bool> has_logits_;  // rows of the last decode
+    std::vector<bool> has_logits_;           // rows of the last decode
+    const float* all_states_ = nullptr;      // of the last decode, where states are of all rows
+    std::vector<std::size_t> state_places_;  // in these, of each row
     DrySamplers dry_samplers_;
 };
 

@@ -122,6 +122,7 @@ bool LlamaBackend::cut_back(SlotId slot, const SavedCells& fork) {
     if ((holds_it || shape_.forks_stand_alone) && read_state(slot, fork, kOverwritten) &&
         llama_memory_seq_rm(memory_, slot, fork.length(), -1)) {
         resident = fork.length();
+        undoable_[static_cast<std::size_t>(slot)] = 0;
         if (hidden_states_ != nullptr && holds_it) hidden_states_->cut(slot, fork.length());
         if (hidden_states_ != nullptr && !holds_it) hidden_states_->lack(slot, fork.length());
         return true;
@@ -138,9 +139,7 @@ std::size_t LlamaBackend::saved_size(SlotId slot) {
         return size + (has_more ? hidden_states_->saved_size(slot) : 0);
     }
     StatePieces pieces;
-    if (!note_pieces(slot, pieces)) return 0;
-    save_states(slot, pieces);
-    return pieces.measure(lengths_[static_cast<std::size_t>(slot)]).total();
+    return note_pages(slot, pieces).total();
 }
 
 SavedCells LlamaBackend::save(SlotId slot) {
@@ -150,16 +149,31 @@ SavedCells LlamaBackend::save(SlotId slot) {
 SavedCells LlamaBackend::save_beside(SlotId slot, const SavedCells& like, std::int32_t common) {
     if (!shape_.partial_truncate) return save_state(slot, kWhole);
     StatePieces pieces;
-    if (!note_pieces(slot, pieces)) return {};
-    save_states(slot, pieces);
+    const PagedSize size = note_pages(slot, pieces);
+    if (size.total() == 0) return {};
     try {
-        const PagedSize size = pieces.measure(lengths_[static_cast<std::size_t>(slot)]);
-        if (size.total() > 0) return pieces.copy(size, like, common);
-        last_error_ = "The slot could not be saved.";
+        SavedCells saved = pieces.copy(size, like, common);
+        if (hidden_states_ != nullptr)
+            hidden_states_->save(slot, saved.page(0).last(hidden_states_->saved_size(slot)));
+        return saved;
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
+        return {};
     }
-    return {};
+}
+
+// A size of 0: the slot cannot be saved, or holds nothing.
+PagedSize LlamaBackend::note_pages(SlotId slot, StatePieces& pieces) {
+    if (!note_pieces(slot, pieces)) return {};
+    try {
+        const std::size_t states = hidden_states_ != nullptr ? hidden_states_->saved_size(slot) : 0;
+        const PagedSize size = pieces.measure(lengths_[static_cast<std::size_t>(slot)], states);
+        if (size.total() == 0) last_error_ = "The slot could not be saved.";
+        return size;
+    } catch (const std::exception& failure) {
+        last_error_ = failure.what();
+        return {};
+    }
 }
 
 // false: the slot cannot be saved, or holds nothing.
@@ -174,13 +188,6 @@ bool LlamaBackend::note_pieces(SlotId slot, StatePieces& pieces) {
         last_error_ = failure.what();
         return false;
     }
-}
-
-void LlamaBackend::save_states(SlotId slot, StatePieces& pieces) const {
-    if (hidden_states_ == nullptr) return;
-    std::vector<std::byte> states(hidden_states_->saved_size(slot));
-    hidden_states_->save(slot, states);
-    pieces.write(states.data(), states.size());
 }
 
 bool LlamaBackend::restore(SlotId slot, const SavedCells& saved) {

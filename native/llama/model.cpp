@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "llama-model.h"
 #include "llama.h"
 #include "llama/log.h"
 
@@ -84,11 +85,19 @@ ModelInfo info_of(const llama_model* model, const Vocabulary& vocabulary, bool v
     return info;
 }
 
+// ggml ends the process at such a norm, when it is computed.
+bool has_sound_norms(const llama_hparams& numbers) {
+    const auto is_sound = [](float epsilon) { return epsilon >= 0.0f; };
+    return is_sound(numbers.f_norm_eps) && is_sound(numbers.f_norm_rms_eps) &&
+           is_sound(numbers.f_norm_group_eps);
+}
+
 // Why the model cannot do what it is loaded for; empty if it can.
 std::string unsupported(const llama_model* model, const ModelOptions& options) {
     if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE)
         return "it has no vocabulary";
     if (options.vocabulary_only) return {};
+    if (!has_sound_norms(model->hparams)) return "the epsilon of its norms is no positive number";
     if (options.embeds) {
         return llama_model_has_decoder(model) && llama_model_has_encoder(model)
                    ? "it encodes and decodes; embeddings need one of them"

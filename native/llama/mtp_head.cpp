@@ -42,8 +42,9 @@ DecodeStatus MtpHead::decode(std::span<const BatchRow> rows) {
     const DecodeStatus status = cells_->decode(rows_, inputs_);
     if (status != DecodeStatus::kOk) return status;
     for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (i + 1 < rows.size() && rows[i + 1].slot == rows[i].slot) continue;
         const auto state = cells_->state(i);
-        if (!state.empty()) at(rows[i].slot).last.assign(state.begin(), state.end());
+        at(rows[i].slot).last.assign(state.begin(), state.end());
     }
     return status;
 }

@@ -35,7 +35,7 @@ class MtpHead final : public Decoder {
    private:
     struct Slot {
         std::vector<std::int32_t> positions;  // of the text, whose rows are in the cache
-        std::vector<float> last;  // what came of the last row with logits, the input of the next
+        std::vector<float> last;  // what came of the last row, the input of the next; may be empty
     };
 
     Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot)]; }

@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 13> kWithGraph = {
     "mimo2",       "nemotron_h_moe", "qwen35",    "qwen35moe",  "qwen3next", "step35"};
 // Of these, where there may be several layers: the first of them drafts.
 constexpr std::array<std::string_view, 3> kWithSeveral = {"hy_v3", "mimo2", "step35"};
+// Whose graphs drop the rows without logits before they come to a state.
+constexpr std::array<std::string_view, 3> kOfLogits = {"mimo2", "qwen3next", "step35"};
 
 }  // namespace
 
@@ -32,7 +34,14 @@ std::string mtp_problem(const Model& model) {
     if (!one) return "llama.cpp runs one MTP layer of a " + kind + " model, and it has several";
     if (std::ranges::find(kWithGraph, kind) == kWithGraph.end())
         return "llama.cpp has no graph for the MTP layers of a " + kind + " model";
+    // llama.cpp takes them for the same.
+    if (llama_model_n_embd_out(model.handle()) != llama_model_n_embd(model.handle()))
+        return "its states have another width than its embeddings";
     return {};
+}
+
+bool mtp_states_of_logits(const Model& model) {
+    return std::ranges::find(kOfLogits, model.info().architecture) != kOfLogits.end();
 }
 
 }  // namespace fermata

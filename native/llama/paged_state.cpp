@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +21,7 @@ struct HeadSizes {
 
 // More than any model's strips differ.
 constexpr std::uint32_t kMostRuns = 1 << 16;
+constexpr std::size_t kMostNumberBytes = std::numeric_limits<std::uint32_t>::max();
 
 bool is_in_host_memory(const ggml_tensor* tensor) {
     const ggml_backend_buffer_t buffer =
@@ -63,10 +65,12 @@ void StatePieces::write_tensor(ggml_tensor* tensor, std::size_t offset, std::siz
 
 // Every strip comes in the same pieces, one for each range of cells that the sequence has; the
 // first one, of keys, is all that comes before further numbers.
-PagedSize StatePieces::measure(std::int32_t length) {
+PagedSize StatePieces::measure(std::int32_t length, std::size_t more) {
     runs_.clear();
+    more_ = more;
     const auto positions = static_cast<std::size_t>(length);
     if (pieces_.empty() || length <= 0) return {};
+    if (numbers_.size() + more > kMostNumberBytes) return {};
     const auto in_first = [this](const Piece& piece) {
         return piece.tensor == pieces_.front().tensor && piece.numbers == pieces_.front().numbers;
     };
@@ -85,7 +89,7 @@ PagedSize StatePieces::measure(std::int32_t length) {
     std::size_t position = 0;
     for (const StripRun& run : runs_)
         position += std::size_t{run.bytes} * run.strips;
-    return {.head = sizeof(HeadSizes) + runs_.size() * sizeof(StripRun) + numbers_.size(),
+    return {.head = sizeof(HeadSizes) + runs_.size() * sizeof(StripRun) + numbers_.size() + more,
             .position = position,
             .length = length};
 }
@@ -110,7 +114,7 @@ bool StatePieces::add_strip(std::span<const Piece> strip, std::span<const Piece>
 SavedCells StatePieces::copy(const PagedSize& size, const SavedCells& like, std::int32_t common) {
     SavedCells saved(size, like, common);
     const HeadSizes sizes{.runs = static_cast<std::uint32_t>(runs_.size()),
-                          .number_bytes = static_cast<std::uint32_t>(numbers_.size())};
+                          .number_bytes = static_cast<std::uint32_t>(numbers_.size() + more_)};
     std::byte* head = saved.page(0).data();
     std::memcpy(head, &sizes, sizeof(sizes));
     std::memcpy(head + sizeof(sizes), runs_.data(), runs_.size() * sizeof(StripRun));

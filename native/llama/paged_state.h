@@ -29,10 +29,11 @@ class StatePieces final : public llama_io_write_i {
     void write_tensor(ggml_tensor* tensor, std::size_t offset, std::size_t size) override;
     std::size_t n_bytes() override { return numbers_.size() + tensor_bytes_; }
 
-    // Of a sequence of so many positions; a size of 0 if it cannot be put into pages.
-    PagedSize measure(std::int32_t length);
+    // Of a sequence of so many positions, with `more` bytes of the caller's; a size of 0 if it
+    // cannot be put into pages.
+    PagedSize measure(std::int32_t length, std::size_t more = 0);
     // After measure(). The pages whose bytes are the same as those of `like` are shared with it.
-    // Throws std::bad_alloc.
+    // The last bytes of the head, which are the caller's, have any content. Throws std::bad_alloc.
     SavedCells copy(const PagedSize& size, const SavedCells& like, std::int32_t common);
 
    private:
@@ -51,6 +52,7 @@ class StatePieces final : public llama_io_write_i {
     std::vector<Piece> pieces_;
     std::size_t tensor_bytes_ = 0;
     std::size_t pieces_of_strip_ = 0;
+    std::size_t more_ = 0;
     std::vector<StripRun> runs_;
 };
 
@@ -84,7 +86,7 @@ class StateReader final : public llama_io_read_i {
     void read_tensor(ggml_tensor* tensor, std::size_t offset, std::size_t size) override;
     std::size_t n_bytes() override { return read_; }
 
-    // The numbers that were not read yet, of whoever wrote them behind the state.
+    // The numbers that were not read yet, which are the caller's of StatePieces.
     std::span<const std::byte> take_rest() { return std::exchange(numbers_, {}); }
     // All of it was read.
     bool at_end() const;

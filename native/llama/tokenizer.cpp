@@ -97,6 +97,15 @@ Result<std::vector<Token>> Tokenizer::tokenize(std::string_view text, std::strin
     }
 }
 
+Result<std::vector<Token>> Tokenizer::tokenize_text(std::string_view text) const {
+    if (text.size() > kMostBytes) return too_long();
+    try {
+        return tokenize_plain(text);
+    } catch (const std::exception& failure) {
+        return untokenizable(failure);
+    }
+}
+
 std::string Tokenizer::detokenize(std::span<const Token> tokens, bool special) const {
     std::string text;
     for (const Token token : tokens) {

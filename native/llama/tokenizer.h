@@ -41,6 +41,10 @@ class Tokenizer {
     // those are missing.
     std::vector<Token> tokenize_continuation(std::string_view text) const;
 
+    // Of text in which nothing is special; tokens of kind USER_DEFINED are found all the same.
+    // Errors as above.
+    Result<std::vector<Token>> tokenize_text(std::string_view text) const;
+
     // The bytes of the tokens, control tokens spelled when `special`. Ids out of range add nothing.
     std::string detokenize(std::span<const Token> tokens, bool special) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "llama-vocab.h"
 #include "llama.h"
 
 namespace fermata {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr int kReserved = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED;
 constexpr int kSpelled = kReserved | LLAMA_TOKEN_ATTR_UNKNOWN;
-constexpr std::string_view kWrittenBlank = "\xE2\x96\x81";
 
 std::string piece_of(const llama_vocab* vocab, Token token, bool special) {
     std::string piece(32, '\0');
@@ -43,6 +43,13 @@ std::vector<Token> special_ids(const llama_vocab* vocab, std::int32_t count) {
     return ids;
 }
 
+// Some texts llama.cpp splits at newlines only.
+bool splits_words_of(const llama_vocab& vocab) {
+    const llama_vocab_pre_type kind = vocab.get_pre_type();
+    return vocab.get_type() == LLAMA_VOCAB_TYPE_BPE && kind != LLAMA_VOCAB_PRE_TYPE_GEMMA4 &&
+           kind != LLAMA_VOCAB_PRE_TYPE_SARVAM_MOE;
+}
+
 Token choose_end_token(const llama_vocab* vocab, std::int32_t count) {
     for (const Token id : {llama_vocab_eot(vocab), llama_vocab_eos(vocab)}) {
         if (id >= 0 && llama_vocab_is_eog(vocab, id)) return id;
@@ -59,10 +66,8 @@ Vocabulary::Vocabulary(const llama_vocab* vocab) : vocab_(vocab) {
     const std::int32_t count = llama_vocab_n_tokens(vocab);
     pieces_.reserve(static_cast<std::size_t>(count));
     byte_tokens_.fill(-1);
-    splits_words_ = llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE;
+    splits_words_ = splits_words_of(*vocab);
     for (Token id = 0; id < count; ++id) {
-        // Where blanks are written so, llama.cpp splits at newlines only.
-        if (llama_vocab_get_text(vocab, id) == kWrittenBlank) splits_words_ = false;
         const bool ends = llama_vocab_is_eog(vocab, id);
         if (ends) end_tokens_.push_back(id);
         std::string piece = ends ? std::string() : piece_of(vocab, id, false);

@@ -11,15 +11,6 @@ namespace {
 // Of sequences that wait to be written. A longer one is written alone.
 constexpr std::int64_t kMostWaiting = std::int64_t{512} << 20;
 
-std::int64_t bytes_of(std::span<const Token> tokens, const SavedCells& cells,
-                      std::span<const SavedCells> forks) {
-    std::int64_t bytes =
-        kFileHeaderBytes + static_cast<std::int64_t>(tokens.size() * sizeof(Token) + cells.size());
-    for (const SavedCells& fork : forks)
-        bytes += kFileForkBytes + static_cast<std::int64_t>(fork.size());
-    return bytes;
-}
-
 }  // namespace
 
 void QueuedFiles::start(std::function<void()> on_outcome) {
@@ -76,7 +67,7 @@ bool QueuedFiles::wait_for_room(std::int64_t bytes) {
 void QueuedFiles::write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells,
                         std::vector<SavedCells> forks) {
     const std::lock_guard lock(mutex_);
-    const std::int64_t bytes = bytes_of(tokens, cells, forks);
+    const std::int64_t bytes = file_size(tokens, cells.size(), forks);
     waiting_bytes_ += bytes;
     writes_.push_back({.id = id,
                        .salt = salt,
@@ -206,8 +197,13 @@ void QueuedFiles::do_read(FileId id) {
 // The first of the queue stays there while it is written: it can be read from memory, and nothing
 // else takes it out.
 void QueuedFiles::do_write() {
+    FileFault fault = FileFault::kRefused;
     std::string why;
-    const FileFault fault = store(writes_.front(), why);
+    try {
+        fault = store(writes_.front(), why);
+    } catch (const std::bad_alloc&) {
+        why = "there is no memory to write a sequence";
+    }
     if (fault == FileFault::kRefused) note_fault(why);
     Write done;
     {

@@ -17,6 +17,8 @@ constexpr std::size_t kPiece = std::size_t{8} << 20;
 constexpr const char* kExpiresMs = "3600000";  // an hour after the last use
 constexpr const char* kLogLength = "4096";     // announcements, about
 constexpr const char* kLogAtOnce = "64";
+// Names of the stream that are let go: it is read anew after a connection was lost.
+constexpr std::size_t kMostGone = 2 * 4096;
 constexpr milliseconds kLogEvery{100};
 constexpr milliseconds kShortestPause{500};
 constexpr milliseconds kLongestPause{30'000};
@@ -132,9 +134,19 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
         why = place_ + ": not connected";
         return FileFault::kRefused;
     }
-    const std::vector<std::byte> head =
-        head_of(kind_, write.salt, write.tokens, write.cells, write.forks);
+    // Before it is announced, so that it is not found.
     const std::string name = hex(any_number());
+    names_.insert(name);
+    Known& file = known_[write.id];
+    file = {.name = name,
+            .head = head_of(kind_, write.salt, write.tokens, write.cells, write.forks),
+            .own = true};
+    const FileFault fault = put(file, write, why);
+    if (fault == FileFault::kRefused) erase(write.id);
+    return fault;
+}
+
+FileFault RemoteFiles::put(const Known& file, const Write& write, std::string& why) {
     const std::size_t size = body_size(write.cells, write.forks);
     const auto since = Clock::now();
     Redis::Reply reply;
@@ -142,7 +154,7 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
         if (stopped().load()) return FileFault::kStopped;
         const auto parts = parts_of<const std::byte, const SavedCells>(write.cells, write.forks, at,
                                                                        std::min(kPiece, size - at));
-        const std::string piece = key(name) + ":" + std::to_string(at / kPiece);
+        const std::string piece = key(file.name) + ":" + std::to_string(at / kPiece);
         // PSETEX key ms value: the value comes last.
         if (!redis_->call({"PSETEX", piece, kExpiresMs}, parts, reply))
             return lose(redis_->why(), why);
@@ -153,12 +165,10 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
         if (!look_between_pieces(why)) return FileFault::kRefused;
     }
     if (bytes_per_ms_.load() == 0) took(static_cast<std::int64_t>(size), since);
-    // Before it is announced, so that it is not found.
-    names_.insert(name);
-    known_[write.id] = {.name = name, .head = head, .own = true};
-    const std::span<const std::byte> last(head);
-    if (!redis_->call({"XADD", key("log"), "MAXLEN", "~", kLogLength, "*", "name", name, "head"},
-                      std::span(&last, 1), reply))
+    const std::span<const std::byte> last(file.head);
+    if (!redis_->call(
+            {"XADD", key("log"), "MAXLEN", "~", kLogLength, "*", "name", file.name, "head"},
+            std::span(&last, 1), reply))
         return lose(redis_->why(), why);
     if (reply.is_error) {
         why = place_ + ": " + reply.text;
@@ -227,6 +237,11 @@ void RemoteFiles::erase(FileId id) {
     if (found == known_.end()) return;
     const Known file = std::move(found->second);
     known_.erase(found);
+    gone_.push_back(file.name);
+    if (gone_.size() > kMostGone) {
+        names_.erase(gone_.front());
+        gone_.pop_front();
+    }
     if (!file.own) return;
     FoundFile about;
     if (!connected() || parse_head(file.head, kind_, about) != FileFault::kNone) return;

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -58,6 +59,7 @@ class RemoteFiles final : public QueuedFiles {
     bool look(std::string& why);
     bool look_between_pieces(std::string& why);
 
+    FileFault put(const Known& file, const Write& write, std::string& why);
     bool connected();
     FileFault lose(const std::string& what, std::string& why);
     bool keep_log(std::string& why);
@@ -84,7 +86,8 @@ class RemoteFiles final : public QueuedFiles {
     std::chrono::steady_clock::time_point looked_ = {};
     std::string seen_ = "0";  // of the stream
     std::map<FileId, Known> known_;
-    std::set<std::string> names_;  // of known_
+    std::set<std::string> names_;  // of known_ and gone_
+    std::deque<std::string> gone_;
     FileId next_found_ = kFoundLater;
 
     std::mutex found_mutex_;

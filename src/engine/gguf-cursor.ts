@@ -4,6 +4,8 @@ import { readSync } from "node:fs";
 import { FermataError } from "../errors.ts";
 
 const windowBytes = 4 * 1024 * 1024;
+/** A tokenizer's whole description, which some files have, takes a tenth. */
+const longestString = 2 ** 28;
 
 /** Reads a file forward in windows. No read passes its end: that throws `model_invalid`. */
 export class GgufCursor {
@@ -61,7 +63,10 @@ export class GgufCursor {
   }
 
   string(): string {
-    return this.#take(this.u64()).toString("utf8");
+    const length = this.u64();
+    if (length > this.remaining) throw this.#truncated();
+    if (length > longestString) throw this.damaged(`it holds a text of ${length} bytes`);
+    return this.#take(length).toString("utf8");
   }
 
   skipString(): void {

@@ -41,6 +41,9 @@ const numbers: Record<number, readonly [size: number, read: (bytes: Buffer) => n
 // The least bytes that a key with its value, and a tensor's entry, can take.
 const minimumPairBytes = 8 + 1 + 4 + 1;
 const minimumTensorBytes = 8 + 4 + 4 + 8;
+// Models have some dozens of the first, some thousands of the second.
+const maximumPairs = 2 ** 16;
+const maximumTensors = 2 ** 18;
 const maximumDimensions = 4;
 const maximumNameBytes = 63;
 const defaultAlignment = 32;
@@ -59,7 +62,9 @@ export function readGgufHeader(cursor: GgufCursor): GgufHeader {
   if (version !== 2 && version !== 3) throw cursor.damaged(`it has GGUF version ${version}`);
   const tensorCount = cursor.u64();
   const pairCount = cursor.u64();
-  if (pairCount * minimumPairBytes + tensorCount * minimumTensorBytes > cursor.remaining) {
+  const leastBytes = pairCount * minimumPairBytes + tensorCount * minimumTensorBytes;
+  const areTooMany = pairCount > maximumPairs || tensorCount > maximumTensors;
+  if (areTooMany || leastBytes > cursor.remaining) {
     throw cursor.damaged(`it claims ${pairCount} metadata entries and ${tensorCount} tensors`);
   }
   const metadata = readMetadata(cursor, pairCount);

@@ -155,6 +155,18 @@ it("announcements that make no sense are counted; a value that has expired is co
   expect(second.stats()).toMatchObject({ diskRestores: 0, diskFiles: 0, diskFull: before + 1 });
 });
 
+it("what cannot be announced is taken back", async () => {
+  redis.refused.add("XADD");
+  const engine = await load();
+  await eventually(() => expect(redis.calls.get("XREAD")).toBeGreaterThan(0));
+  await run(engine, prompt);
+  await engine.close();
+  engines.length = 0;
+  expect(redis.calls.get("PSETEX")).toBe(1);
+  expect(redis.calls.get("XADD")).toBe(1);
+  expect(redis.values.size).toBe(0);
+});
+
 it("a server that is away: nothing fails, it is said, and found when it is back", async () => {
   const tokens = await left();
   await redis.stop();

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Embedder } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { BertModel, type Pooling } from "../support/bert-model.ts";
+import { writeEmbeddingModel } from "../support/embedding-model.ts";
 import { modelPath } from "../support/engine.ts";
 
 const model = new BertModel(7);
@@ -49,6 +50,40 @@ test("the pooling that is asked for counts, whatever the file says", async () =>
     const expected = model.embed(model.tokens(text), "cls");
     vectors[index]!.forEach((value, column) => expect(value).toBeCloseTo(expected[column]!, 2));
   }
+});
+
+test("a text that has more tokens than bytes", async () => {
+  const embedder = await load(await model.write(join(folder, "blanks.gguf"), "mean", "llama"));
+  // Each is three bytes, and so is the one that is put before the text.
+  const { tokenCount } = await embedder.embed([" ".repeat(15)]);
+  expect(tokenCount).toBe(1 + 16 * 3);
+});
+
+// llama.cpp's matcher calls itself for each character of a word.
+test.each([
+  ["", "the"],
+  [", with a written blank", "\u2581"],
+])("words of any length%s", async (_name, token) => {
+  const path = await writeEmbeddingModel(join(folder, "words.gguf"), "mean", { pre: "tekken" });
+  const file = await readFile(path);
+  file.write(token, file.indexOf("\u0003\0\0\0\0\0\0\0the", 0, "latin1") + 8);
+  await writeFile(path, file);
+  const embedder = await load(path);
+  for (const word of ["x", "-", " "]) {
+    const { tokenCount } = await embedder.embed([word.repeat(300_000)], { truncate: true });
+    expect(tokenCount).toBe(embedder.maxTokens);
+  }
+  const { vectors } = await embedder.embed(["a cat", "a dog"]);
+  expect(vectors[0]).not.toEqual(vectors[1]);
+});
+
+test("a vocabulary without the token that it wants before each text", async () => {
+  const options = { pre: "chatglm-bpe", lacksBos: true };
+  const path = await writeEmbeddingModel(join(folder, "lacks-bos.gguf"), "mean", options);
+  await expect(load(path)).rejects.toMatchObject({
+    code: "model_invalid",
+    message: expect.stringContaining("token_bos"),
+  });
 });
 
 test("a model that generates embeds with the pooling that is asked for, and none without", async () => {

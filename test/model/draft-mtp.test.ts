@@ -106,6 +106,14 @@ describe.each(mtpKinds)("%s", (kind) => {
     await after.close();
   });
 
+  it.each([16, 128])("a file that says that their states have %i numbers", async (width) => {
+    const damaged = writeMtpModel(kind, { embedding_length_out: width });
+    await expect(load({ modelPath: damaged, draftMtp: true })).rejects.toMatchObject({
+      code: "model_invalid",
+      message: expect.stringContaining("another width"),
+    });
+  });
+
   it("counts their cache, and what they start from", async () => {
     const options = { modelPath, contextSize: 1024, parallel: 2, retainedSlots: 2 };
     const hostOf = async (draftMtp: boolean) =>

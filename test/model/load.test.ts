@@ -35,7 +35,8 @@ function altered(marker: string, change: (value: Buffer) => void): Buffer {
 }
 
 describe("a file that cannot be loaded", () => {
-  const cases: [name: string, path: () => string, code: string, message: RegExp][] = [
+  type Case = [name: string, path: () => string, code: string, message: RegExp];
+  const cases: Case[] = [
     ["missing", () => join(folder, "none.gguf"), "model_not_found", /does not exist/],
     ["a directory", () => folder, "model_not_found", /is a directory/],
     ["empty", () => save("empty.gguf", ""), "model_invalid", /is empty/],
@@ -92,6 +93,16 @@ describe("a file that cannot be loaded", () => {
       "model_invalid",
       /./,
     ],
+    ...[-1, NaN].map((epsilon): Case => [
+      `with norms whose epsilon is ${epsilon}`,
+      () =>
+        save(
+          "epsilon.gguf",
+          altered("attention.layer_norm_rms_epsilon", (b) => b.writeFloatLE(epsilon, 4)),
+        ),
+      "model_invalid",
+      /epsilon of its norms/,
+    ]),
     [
       "with an end token out of range",
       () =>

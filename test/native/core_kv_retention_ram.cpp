@@ -42,6 +42,28 @@ TEST(what_is_evicted_comes_back_from_ram) {
     }
 }
 
+// In every step, of each prompt that waits.
+TEST(a_slot_is_measured_once_while_it_rests) {
+    for (const CacheShape& shape : {streams(2, 512, 256), unified(2, 600, 512, 256)}) {
+        Cache cache(shape, 150 * kCellBytes);
+        const auto first = words(1, 200);
+        const Placement placement = cache.run_and_retain(first);
+        cache.run_and_retain(words(2, 200));
+        const auto asked = [&] {
+            const int before = cache.backend.sizes_asked;
+            CHECK_EQ(cache.retention.at_stake(joined(first, words(3, 50))).slot, placement.slot);
+            return cache.backend.sizes_asked - before;
+        };
+        CHECK_EQ(asked(), 1);
+        CHECK_EQ(asked(), 0);
+        // It has grown.
+        const auto longer = joined(first, words(3, 20));
+        CHECK_EQ(cache.run_and_retain(longer).slot, placement.slot);
+        CHECK_EQ(asked(), 1);
+        CHECK_EQ(asked(), 0);
+    }
+}
+
 TEST(a_lease_ends_for_what_has_left_its_slot_too) {
     for (const CacheShape& shape : kShapes) {
         Cache cache(shape, 150 * kCellBytes);

@@ -374,6 +374,27 @@ TEST(what_a_grammar_forces_is_drafted) {
     CHECK_EQ(steps_of(known + "abcdefghi; " + known, {"abcdefgh\", so"}, 15), 2);
 }
 
+// Six tokens that the grammar forces are decoded with the one before them, and a draft behind.
+TEST(a_draft_has_as_many_rows_as_it_may_with_those_before_it) {
+    std::string prompt;
+    std::vector<std::string> allowed;
+    for (const char first : {'a', 'b'}) {
+        for (const char last : {'c', 'd'}) {
+            allowed.push_back(first + std::string("123456") + last + "the rest of it is long");
+            prompt += allowed.back() + "; ";
+        }
+    }
+    World world(streams(2, 400, 200), {.step_token_budget = 200, .draft_limit = 15});
+    SubmitRequest request{.prompt = tokens_of(prompt)};
+    request.grammar = texts(std::move(allowed));
+    world.submit(std::move(request));
+    world.step();
+    std::int64_t most = 0;
+    for (std::int64_t before = world.backend.rows(); world.step(); before = world.backend.rows())
+        most = std::max(most, world.backend.rows() - before);
+    CHECK_EQ(most, 16);
+}
+
 // Beside another's prompt there are no drafts, and nothing is learned of those before it.
 TEST(a_proposal_is_judged_once) {
     const auto accepted_with = [](bool another_reads) {

@@ -37,7 +37,7 @@ void for_each_layout(Kind kind, Body body) {
 }
 
 void for_each_layout(Body body) {
-    for (const Kind kind : {Kind::kDeltaNet, Kind::kDeltaNetWithExperts})
+    for (const Kind kind : {Kind::kDeltaNet, Kind::kDeltaNetWithExperts, Kind::kExperts})
         for_each_layout(kind, body);
 }
 
@@ -152,13 +152,15 @@ TEST(states_follow_their_slot) {
         slots.decode(0, kText, 0, 40);
         const SavedCells fork = backend.fork(0);
         const SavedCells saved = backend.save(0);
+        CHECK_EQ(saved.size(), backend.saved_size(0));
         CHECK(backend.copy_prefix(0, 1, 40));
         // Pages are shared, and what is written is not.
         slots.decode(0, kOther, 40, 50);
         slots.decode(1, kText, 40, 50);
         expect_states(slots, 1, text, 0, 50);
         CHECK(distance(slots.state(0, 45), text[45]) > 0.5f);
-        CHECK(backend.cut_back(0, fork));
+        CHECK(backend.shape().partial_truncate ? backend.truncate(0, 40)
+                                               : backend.cut_back(0, fork));
         slots.decode(0, kText, 40, 44);
         expect_states(slots, 0, text, 0, 44);
         CHECK(backend.truncate(0, 42));
@@ -166,6 +168,10 @@ TEST(states_follow_their_slot) {
         CHECK(backend.restore(2, saved));
         slots.decode(2, kText, 40, 60);
         expect_states(slots, 2, text, 0, 60);
+        // Beside another one, which has its beginning.
+        const SavedCells beside = backend.save_beside(2, saved, 40);
+        CHECK(backend.restore(4, beside));
+        expect_states(slots, 4, text, 0, 60);
         CHECK(backend.truncate(1, 0));
         CHECK(slots.state(1, 0).empty());
     });
@@ -216,6 +222,41 @@ TEST(the_layers_read_what_is_there) {
         CHECK(near(slots.read_in_head(4, kText, 50, kPrompt)));
         CHECK(head.truncate(4, 20));
         CHECK(near(slots.read_in_head(4, kText, 31, kPrompt)));
+    });
+}
+
+// Rows whose logits are not wanted stand before it, of the same slot and of another.
+TEST(what_the_layers_gave_is_that_of_the_slots_last_row) {
+    for_each_layout([](CacheLayout layout) {
+        const auto width = static_cast<std::size_t>(model->info().embedding_size);
+        const auto inputs_for = [&](const std::vector<BatchRow>& rows) {
+            return std::vector<float>(rows.size() * width, 0.25f);
+        };
+        const auto alone = make_backend(layout, true), together = make_backend(layout, true);
+        std::map<SlotId, std::vector<std::vector<float>>> given;
+        const auto give = [&](SlotId slot, std::int32_t seed, std::int32_t count) {
+            for (std::int32_t at = 0; at < count; ++at) {
+                const std::vector<BatchRow> row{{word(seed, at), at, slot, true}};
+                auto inputs = inputs_for(row);
+                CHECK(alone->decode(row, inputs) == DecodeStatus::kOk);
+                const auto state = alone->state(0);
+                given[slot].emplace_back(state.begin(), state.end());
+            }
+        };
+        give(0, kText, 7);
+        give(1, kOther, 3);
+        std::vector<BatchRow> rows;
+        Slots::add(rows, 0, kText, 0, 7);
+        Slots::add(rows, 1, kOther, 0, 3);
+        auto inputs = inputs_for(rows);
+        CHECK(together->decode(rows, inputs) == DecodeStatus::kOk);
+        for (const auto& [slot, row] : {std::pair<SlotId, std::size_t>{0, 6}, {1, 9}}) {
+            const auto state = together->state(row);
+            const std::vector<float> actual(state.begin(), state.end());
+            CHECK_EQ(actual.size(), width);
+            const auto& expected = given[slot].back();
+            CHECK(distance(actual, expected) * 20 < distance(given[slot].front(), expected));
+        }
     });
 }
 

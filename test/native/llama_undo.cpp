@@ -162,6 +162,22 @@ TEST(nothing_else_is_taken_back) {
     });
 }
 
+// What a fork brings back is no row of the last decode, whose states are another text's.
+TEST(nothing_is_taken_back_from_a_fork) {
+    for_each_kind([](CacheLayout layout) {
+        if (!model->info().is_recurrent) return;
+        Slots slots{layout};
+        LlamaBackend& backend = *slots.backend;
+        slots.decode(0, kText, 0, kPrompt);
+        const SavedCells fork = backend.fork(0);
+        slots.decode(0, kWrong, kPrompt, kPrompt + 4);
+        CHECK(backend.cut_back(0, fork));
+        CHECK(!backend.truncate(0, kPrompt - 2));
+        slots.decode(0, kText, kPrompt, kPrompt + 3);
+        expect_near(slots.go_on(0), expected(layout, kText), expected(layout, kWrong));
+    });
+}
+
 namespace {
 
 struct Answer {

@@ -9,6 +9,11 @@ const layers = 2;
 const positions = 64;
 const epsilon = 1e-12;
 
+/** As SentencePiece writes it. */
+function byteToken(byte: number): string {
+  return `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
+}
+
 const letters = [..."abcdefghijklmnopqrstuvwxyz"];
 const special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
 /** A word begins with a low line of its own kind, as llama.cpp writes WordPiece. */
@@ -18,6 +23,7 @@ const vocabulary = [
   ...words,
   ...letters,
   ...letters.map((letter) => `\u2581${letter}`),
+  ...Array.from({ length: 256 }, (_, byte) => byteToken(byte)),
 ];
 const cls = vocabulary.indexOf("[CLS]");
 const sep = vocabulary.indexOf("[SEP]");
@@ -98,8 +104,13 @@ export class BertModel {
     return width;
   }
 
-  async write(path: string, pooling: Pooling | "rank"): Promise<string> {
-    await writeFile(path, encode(metadata(pooling), this.#tensors));
+  /** `tokenizer`: WordPiece, or SentencePiece. */
+  async write(
+    path: string,
+    pooling: Pooling | "rank",
+    tokenizer: "bert" | "llama" = "bert",
+  ): Promise<string> {
+    await writeFile(path, encode(metadata(pooling, tokenizer), this.#tensors));
     return path;
   }
 
@@ -217,8 +228,11 @@ function generator(seed: number): () => number {
   };
 }
 
-function metadata(pooling: Pooling | "rank"): Buffer[] {
-  const types = vocabulary.map((_, index) => number32(index < special.length ? 3 : 1));
+function metadata(pooling: Pooling | "rank", tokenizer: string): Buffer[] {
+  const bytes = tokenizer === "llama" ? 6 : 1;
+  const types = vocabulary.map((token, index) =>
+    number32(index < special.length ? 3 : token.startsWith("<") ? bytes : 1),
+  );
   const entries: [string, Buffer][] = [
     ["general.architecture", text("bert")],
     ["bert.block_count", u32(layers)],
@@ -229,7 +243,7 @@ function metadata(pooling: Pooling | "rank"): Buffer[] {
     ["bert.attention.layer_norm_epsilon", f32(epsilon)],
     ["bert.attention.causal", Buffer.concat([number32(7), Buffer.of(0)])],
     ["bert.pooling_type", u32(poolingTypes[pooling])],
-    ["tokenizer.ggml.model", text("bert")],
+    ["tokenizer.ggml.model", text(tokenizer)],
     ["tokenizer.ggml.token_type_count", u32(2)],
     ["tokenizer.ggml.tokens", array(8, vocabulary.map(plain))],
     ["tokenizer.ggml.token_type", array(5, types)],

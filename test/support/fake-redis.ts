@@ -14,6 +14,8 @@ export class FakeRedis {
   holdsClaims = false;
   /** Each claim expires when it was told, and somebody else has it then. */
   takesClaims = false;
+  /** Commands that it has no memory for. */
+  readonly refused = new Set<string>();
   /** What a command waits for before it is answered. */
   delay: (command: string) => Promise<void> = () => Promise.resolve();
   password = "";
@@ -62,6 +64,7 @@ export class FakeRedis {
   #answer(words: Buffer[]): Buffer {
     const [command, ...args] = words.map(String) as [string, ...string[]];
     this.calls.set(command, (this.calls.get(command) ?? 0) + 1);
+    if (this.refused.has(command)) return error("OOM command not allowed");
     switch (command) {
       case "AUTH":
         return args.at(-1) === this.password ? ok : error("WRONGPASS");

@@ -26,8 +26,8 @@ type MtpKind = (typeof mtpKinds)[number];
 /** What adds to a layer's input. */
 const addends = /\.(?:attn_output|ssm_out|ffn_down\w*)\.weight$/u;
 
-/** Writes it into a temporary folder. @returns its path */
-export function writeMtpModel(kind: MtpKind): string {
+/** Writes it into a temporary folder. @param more metadata of its architecture @returns its path */
+export function writeMtpModel(kind: MtpKind, more: Record<string, number> = {}): string {
   const { tensors, numbers } = kind === "qwen35" ? parts.qwen35() : glm4moe();
   const block = `blk.${layers}.`;
   const layer =
@@ -40,7 +40,7 @@ export function writeMtpModel(kind: MtpKind): string {
     return addends.test(tensor.name) ? { ...tensor, spread: 0.0005 } : tensor;
   });
   return writeRandom(kind, {
-    numbers: { ...numbers, block_count: layers + 1, nextn_predict_layers: 1 },
+    numbers: { ...numbers, block_count: layers + 1, nextn_predict_layers: 1, ...more },
     tensors: [
       ...all,
       around(`${block}nextn.enorm.weight`, [width], 1, 0),

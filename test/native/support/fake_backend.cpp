@@ -212,10 +212,12 @@ bool FakeBackend::cut_back(SlotId slot, const SavedCells& fork) {
         require(i < cells.size() && cells[i]->token == cell.token, "cut back: other tokens");
     }
     cells.resize(length);
+    undoable_[slot] = 0;
     return true;
 }
 
 std::size_t FakeBackend::saved_size(SlotId slot) {
+    ++sizes_asked;
     return saves_ ? checked(slot).size() * sizeof(Cell) : 0;
 }
 

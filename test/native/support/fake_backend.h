@@ -68,6 +68,7 @@ class FakeBackend : public Backend {
     std::int64_t decode_calls() const { return decode_calls_; }
     std::int64_t rows() const { return rows_; }
     int samplers_made = 0;
+    int sizes_asked = 0;
 
     std::vector<Token> content(SlotId slot) const;
     // The cells of a slot by identity: shared ones compare equal.

@@ -22,6 +22,7 @@ enum class Kind : std::uint8_t {
     kHybrid,
     kDeltaNet,
     kDeltaNetWithExperts,
+    kExperts,  // attention alone: it can be cut anywhere
     kMambaHybrid,
     kRecurrent,
 };
@@ -36,6 +37,8 @@ inline const char* name_of(Kind kind) {
             return "qwen35";
         case Kind::kDeltaNetWithExperts:
             return "qwen3next";
+        case Kind::kExperts:
+            return "glm4moe";
         case Kind::kMambaHybrid:
             return "granitehybrid";
         case Kind::kRecurrent:
@@ -48,8 +51,8 @@ class RandomModel {
    public:
     static constexpr std::int32_t kWindow = 48;
 
-    // `has_mtp`: of delta nets. Its layers then add little to what they get, and the MTP layer
-    // behind them mostly says what the model will say itself.
+    // `has_mtp`: of delta nets and experts. Its layers then add little to what they get, and the
+    // MTP layer behind them mostly says what the model will say itself.
     explicit RandomModel(Kind kind, bool has_mtp = false)
         : kind_(kind), has_mtp_(has_mtp), gguf_(gguf_init_empty()) {
         weights_ = ggml_init(
@@ -67,6 +70,7 @@ class RandomModel {
         if (kind == Kind::kSlidingWindow) add_sliding_window();
         if (kind == Kind::kHybrid) add_hybrid();
         if (kind == Kind::kDeltaNet || kind == Kind::kDeltaNetWithExperts) add_delta_net();
+        if (kind == Kind::kExperts) add_attention_and_experts();
         if (kind == Kind::kMambaHybrid) add_mamba_hybrid();
         if (has_mtp) add_mtp_layer();
         if (kind == Kind::kRecurrent) add_recurrent();
@@ -147,19 +151,30 @@ class RandomModel {
         add_inner(layer);
     }
     void add_inner(std::int64_t layer) {
-        if (kind_ == Kind::kDeltaNetWithExperts) return add_experts(layer);
+        if (has_experts()) return add_experts(layer);
         tensor(block(layer) + "ffn_gate.weight", {kWidth, kInner});
         tensor(block(layer) + "ffn_up.weight", {kWidth, kInner});
         addend(block(layer) + "ffn_down.weight", kInner);
     }
 
+    bool has_experts() const {
+        return kind_ == Kind::kDeltaNetWithExperts || kind_ == Kind::kExperts;
+    }
+    void set_experts() {
+        set("expert_count", kExperts);
+        set("expert_used_count", 2);
+        set("expert_feed_forward_length", kInner);
+    }
     // And one that all tokens share.
     void add_experts(std::int64_t layer) {
         tensor(block(layer) + "ffn_gate_inp.weight", {kWidth, kExperts});
         tensor(block(layer) + "ffn_gate_exps.weight", {kWidth, kInner, kExperts});
         tensor(block(layer) + "ffn_up_exps.weight", {kWidth, kInner, kExperts});
         addend(block(layer) + "ffn_down_exps.weight", kInner, kExperts);
-        tensor(block(layer) + "ffn_gate_inp_shexp.weight", {kWidth});
+        if (kind_ == Kind::kDeltaNetWithExperts)
+            tensor(block(layer) + "ffn_gate_inp_shexp.weight", {kWidth});
+        else
+            tensor(block(layer) + "exp_probs_b.bias", {kExperts}, 0.0f, 0.01f);
         tensor(block(layer) + "ffn_gate_shexp.weight", {kWidth, kInner});
         tensor(block(layer) + "ffn_up_shexp.weight", {kWidth, kInner});
         addend(block(layer) + "ffn_down_shexp.weight", kInner);
@@ -211,17 +226,14 @@ class RandomModel {
     // Each third layer has attention, with a gate.
     void add_delta_net() {
         constexpr std::int64_t kStateHeads = 4, kKeyHeads = 2, kValues = kStateHeads * kHead;
-        const bool has_experts = kind_ == Kind::kDeltaNetWithExperts;
         set("attention.head_count", kHeads);
         set("attention.head_count_kv", kKvHeads);
         set("attention.key_length", kHead);
         set("attention.value_length", kHead);
         set("full_attention_interval", 3);
         set("rope.dimension_count", kHead);
-        if (has_experts) {
-            set("expert_count", kExperts);
-            set("expert_used_count", 2);
-            set("expert_feed_forward_length", kInner);
+        if (has_experts()) {
+            set_experts();
             set("expert_shared_feed_forward_length", kInner);
         } else {
             const std::array<std::int32_t, 4> sections{4, 2, 2, 0};
@@ -248,7 +260,7 @@ class RandomModel {
             tensor(block(layer) + "ssm_conv1d.weight", {4, kConvolved});
             tensor(block(layer) + "ssm_dt.bias", {kStateHeads}, -2.0f, 0.5f);
             tensor(block(layer) + "ssm_a", {kStateHeads}, -0.5f, 0.3f);
-            if (has_experts) {
+            if (has_experts()) {
                 tensor(block(layer) + "ssm_ba.weight", {kWidth, 2 * kStateHeads});
             } else {
                 tensor(block(layer) + "ssm_beta.weight", {kWidth, kStateHeads});
@@ -256,6 +268,23 @@ class RandomModel {
             }
             norm(block(layer) + "ssm_norm.weight", kHead);
             addend(block(layer) + "ssm_out.weight", kValues);
+        }
+    }
+
+    void add_attention_and_experts() {
+        set("attention.head_count", kHeads);
+        set("attention.head_count_kv", kKvHeads);
+        set("attention.key_length", kHead);
+        set("attention.value_length", kHead);
+        set("rope.dimension_count", kHead);
+        set("expert_shared_count", 1);
+        set_experts();
+        norm("output_norm.weight", kWidth);
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+            norm(block(layer) + "attn_norm.weight", kWidth);
+            norm(block(layer) + "post_attention_norm.weight", kWidth);
+            add_attention(layer);
+            add_inner(layer);
         }
     }
 
@@ -267,7 +296,7 @@ class RandomModel {
         norm(block(kLayers) + "attn_norm.weight", kWidth);
         norm(block(kLayers) + "post_attention_norm.weight", kWidth);
         add_inner(kLayers);
-        add_attention(kLayers, 2);
+        add_attention(kLayers, kind_ == Kind::kExperts ? 1 : 2);
         tensor(block(kLayers) + "nextn.enorm.weight", {kWidth}, 1.0f, 1e-6f);
         tensor(block(kLayers) + "nextn.hnorm.weight", {kWidth}, 1.0f, 1e-6f);
         const std::string projection = block(kLayers) + "nextn.eh_proj.weight";

@@ -131,6 +131,27 @@ describe("checkGguf", () => {
     expect(actualCode).toBe(code);
   });
 
+  it("reads no text and no table that a model has no use for", () => {
+    const long = fakeGguf(having("general.name", string("x")));
+    long.writeBigUInt64LE(BigInt(2 ** 29), long.indexOf("general.name") + 16);
+    const path = save(long, "long.gguf");
+    truncateSync(path, 2 ** 30);
+    expect(refusal(path)).toEqual([
+      "model_invalid",
+      "PATH is damaged: it holds a text of 536870912 bytes.",
+    ]);
+    const many = fakeGguf({ tensorCount: 2 ** 19 });
+    const tables = save(many, "many.gguf");
+    truncateSync(tables, 2 ** 24);
+    expect(refusal(tables)[1]).toMatch(/claims 5 metadata entries and 524288 tensors/);
+    many.writeBigUInt64LE(0n, 8);
+    many.writeBigUInt64LE(2n ** 17n, 16);
+    truncateSync(save(many, "many.gguf"), 2 ** 24);
+    expect(refusal(tables)[1]).toMatch(/claims 131072 metadata entries/);
+    rmSync(path);
+    rmSync(tables);
+  });
+
   it("shows little of a name that the file has, and nothing that a terminal obeys", () => {
     const name = `\u001b[31m\u009b${"x".repeat(5000)}`;
     const file = fakeGguf(having(name, u32(1)));
