@@ -46,6 +46,7 @@ const table = {
   queue_full: { status: 429, type: "rate_limit_error" },
   no_free_slot: { status: 503, type: "server_error" },
   model_busy: { status: 503, type: "server_error" },
+  schema_timeout: { status: 503, type: "server_error" },
   // A client that was waited for
   tool_output_timeout: { status: 408, type: "invalid_request_error" },
   // Ours

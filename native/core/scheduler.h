@@ -135,6 +135,7 @@ class Scheduler {
     void cut_drafted(Sequence& sequence);
     void judge_proposal(SequenceId id);
     Token choose(Sequence& sequence, std::span<const float> logits);
+    bool goes_on_blank(const Sequence& sequence, Token sampled) const;
     bool decide(Milliseconds now);
     void settle(Sequence& sequence, Token token, std::span<const float> logits, Milliseconds now);
     void extend(Sequence& sequence, Token sampled, Milliseconds now);

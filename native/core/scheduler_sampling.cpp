@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/scheduler.h"
@@ -14,6 +15,9 @@ namespace {
 // A text that repeats at most kLongestPattern tokens for kRepetitive tokens does not end by itself.
 constexpr std::int32_t kRepetitive = 128;
 constexpr std::int32_t kLongestPattern = 16;
+// Nor does one that goes on being blank after so many. Vocabularies have tokens of eight blanks and
+// more, so an indented text has few of them in a row.
+constexpr std::int32_t kBlank = 48;
 
 bool repeats_itself(const Sequence& sequence) {
     if (sequence.generated_in_round < kRepetitive) return false;
@@ -22,6 +26,18 @@ bool repeats_itself(const Sequence& sequence) {
         if (std::equal(last.begin() + length, last.end(), last.begin())) return true;
     }
     return false;
+}
+
+// Blanks, or what JSON writes for them.
+bool is_blank(std::string_view text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && i + 1 < text.size() &&
+            std::string_view("nrt").find(text[i + 1]) != std::string_view::npos)
+            ++i;
+        else if (std::string_view(" \n\r\t").find(text[i]) == std::string_view::npos)
+            return false;
+    }
+    return !text.empty();
 }
 
 // Checks of grammars per step, for all sequences together that search for their end. A check takes
@@ -48,6 +64,13 @@ void Scheduler::tell_prompt(const Share& share) {
     event.prompt_from = sequence.prompt_told;
     sequence.prompt_told += static_cast<std::int32_t>(told.size());
     event.logprobs = std::move(told);
+}
+
+bool Scheduler::goes_on_blank(const Sequence& sequence, Token sampled) const {
+    if (sequence.generated_in_round < kBlank || !is_blank(text_of(sequence, sampled))) return false;
+    const std::span last(sequence.tokens.end() - kBlank, sequence.tokens.end());
+    return std::all_of(last.rbegin(), last.rend(),
+                       [&](Token token) { return is_blank(text_of(sequence, token)); });
 }
 
 void Scheduler::sample(Milliseconds now) {
@@ -85,7 +108,7 @@ void Scheduler::sample(Sequence& sequence, std::size_t row, Milliseconds now) {
     const bool asks =
         sequence.guide &&
         ((sequence.close_at_limit && sequence.guide->ask(token, end, remaining(sequence))) ||
-         (repeats_itself(sequence) &&
+         ((repeats_itself(sequence) || goes_on_blank(sequence, token)) &&
           sequence.guide->ask_to_close(token, end, remaining(sequence))));
     if (!asks) {
         settle(sequence, token, logits, now);

@@ -5,7 +5,7 @@ import { matches, maxMatchLength } from "./schema/regex/automaton.ts";
 import { asJavaScript, readingsOf } from "./schema/regex/dialect.ts";
 import { type Regex, parseRegex } from "./schema/regex/parse.ts";
 
-// Wall-clock time, on a machine that may be busy; the thread that calls it ends a schema after half a second.
+// Wall-clock time, on a machine that may be busy; the thread that calls it ends a schema after a second.
 const matchTimeoutMs = 300;
 /** Of a pattern, in characters. */
 const maxLength = 32_768;

@@ -81,7 +81,7 @@ export function escapeRegex(text: string): string {
 }
 
 /** How JSON is written: fixed, so that a model cannot spend its tokens on blanks. Regular expressions. */
-interface JsonStyle {
+export interface JsonStyle {
   itemSeparator: string;
   keySeparator: string;
 }
@@ -95,8 +95,8 @@ export function escapedSeparators(style: JsonStyle): JsonStyle {
 /** As documents are written: a blank after separators if the model likes. */
 export const documentStyle: JsonStyle = { itemSeparator: ", ?", keySeparator: ": ?" };
 
-/** @param schema as `compileSchema` writes it */
-export function jsonValue(schema: JsonObject, style: JsonStyle): string {
+/** @param schema in the mask engine's keywords */
+export function plainJson(schema: JsonObject, style: JsonStyle): string {
   const options = {
     whitespace_flexible: false,
     item_separator: style.itemSeparator,
@@ -105,10 +105,12 @@ export function jsonValue(schema: JsonObject, style: JsonStyle): string {
   return `%json ${JSON.stringify({ ...schema, "x-guidance": options })}`;
 }
 
+export const anyObject: JsonObject = { type: "object", additionalProperties: {} };
+
 /** `{}`, spelled out. */
 export const anything: JsonObject = {
   anyOf: [
-    { type: "object", additionalProperties: {} },
+    anyObject,
     { type: "array", items: {} },
     { type: "string" },
     { type: "number" },
@@ -193,4 +195,61 @@ export function sequenceRules(
     first = `${name}_f${index}`;
   }
   return first;
+}
+
+/** Numbers of items. */
+export interface ListLimits {
+  min: number;
+  max: number;
+}
+
+/**
+ * Items at the first places, one of their own each, and any number of `others` behind them.
+ * @param others a rule; null: there are none
+ * @param name what the rules' names begin with
+ */
+export function listRules(
+  { places, others }: { places: readonly string[]; others: string | null },
+  { min, max }: ListLimits,
+  separator: string,
+  { name, rules }: { name: string; rules: string[] },
+): string {
+  const first = places.slice(0, max);
+  const repeated = (least: number, most: number): string => {
+    if (others === null || most <= 0) return '""';
+    return `(${separator} ${others}){${Math.max(0, least)},${most === Infinity ? "" : most}}`;
+  };
+  let list = repeated(min - first.length, max - first.length);
+  if (first.length === 0 && others !== null && max > 0) {
+    const more = `${others} ${repeated(min - 1, max - 1)}`;
+    list = min > 0 ? more : `(${more})?`;
+  }
+  for (let index = first.length - 1; index >= 0; index--) {
+    const place = `${name}_p${index}`;
+    rules.push(`${place}: ${index === 0 ? "" : separator} ${first[index]!} ${list}\n`);
+    list = index < min ? place : `${place}?`;
+  }
+  return list;
+}
+
+/**
+ * A list of these items, each once at most: a bit of the rules' parameter tells of each whether it is there.
+ * @param name of the rule, and what other rules' names begin with
+ */
+export function distinctRules(
+  items: readonly string[],
+  separator: string,
+  name: string,
+  { min, max }: ListLimits,
+): string {
+  const next = `${name}_n`;
+  const first = items.map((item, bit) => `${item} ${next}::0x${(1n << BigInt(bit)).toString(16)}`);
+  const others = items.map(
+    (item, bit) =>
+      `${separator} ${item} ${next}::set_bit(${bit}) %if and(bit_clear(${bit}), bit_count_lt(_, ${max}))`,
+  );
+  const isEmpty = min === 0 ? ['""'] : [];
+  const ways = max === 0 ? isEmpty : [...isEmpty, ...first];
+  const end = `"" %if bit_count_ge(_, ${min})`;
+  return `${name}: ${ways.join(" | ")}\n${next}::_: ${[end, ...others].join(" | ")}\n`;
 }

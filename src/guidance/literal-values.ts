@@ -2,20 +2,23 @@
 
 import type { BareKeyArguments, PythonArguments } from "./call-syntax.ts";
 import {
-  type Markup,
-  type Rules,
-  type SequenceItem,
   anything,
   definitionOf,
-  jsonValue,
+  distinctRules,
+  listRules,
   literal,
+  type Markup,
   objectsOf,
+  type Rules,
+  type SequenceItem,
   sequenceRules,
   textTerminal,
 } from "./lark.ts";
+import { jsonValue } from "./json-values.ts";
 import { isJsonObject } from "../json.ts";
 import { type FreeName, bareName, freeProperties, nameTerminal } from "./free-properties.ts";
 import type { JsonObject } from "./schema/types.ts";
+import { distinctItems } from "./schema/write/distinct.ts";
 
 type Style = PythonArguments | BareKeyArguments;
 
@@ -193,20 +196,26 @@ export class LiteralWriter {
 
   #array(schema: JsonObject): string {
     const separator = literal(this.#style.style === "python" ? ", " : ",");
-    const { items } = schema;
-    const min = Number(schema["minItems"] ?? 0);
-    const prefix = ((schema["prefixItems"] ?? []) as JsonObject[]).map(
-      (item, index): SequenceItem => ({ expression: this.#value(item), required: index < min }),
+    const distinct = distinctItems(schema);
+    if (distinct !== null) {
+      const list = this.#next();
+      const items = distinct.map((item) => this.#constant(item));
+      const limits = { min: Number(schema["minItems"]), max: Number(schema["maxItems"]) };
+      this.#rules.push(distinctRules(items, separator, list, limits));
+      return `"[" ${list} "]"`;
+    }
+    const { items, prefixItems = [], minItems = 0, maxItems = Infinity } = schema;
+    const name = this.#next();
+    const places = (prefixItems as JsonObject[]).map((item) => this.#value(item));
+    const others = isJsonObject(items) ? name : null;
+    if (isJsonObject(items)) this.#rules.push(`${name}: ${this.#value(items)}\n`);
+    const list = listRules(
+      { places, others },
+      { min: Number(minItems), max: Number(maxItems) },
+      separator,
+      { name, rules: this.#rules },
     );
-    if (prefix.length > 0 || !isJsonObject(items))
-      return `"[" ${sequenceRules(prefix, separator, this.#next(), this.#rules)} "]"`;
-    const rule = this.#next();
-    this.#rules.push(`${rule}: ${this.#value(items)}\n`);
-    const max = schema["maxItems"];
-    if (max === 0) return `"[" "]"`;
-    const most = max === undefined ? "" : Number(max) - 1;
-    const list = `${rule} (${separator} ${rule}){${Math.max(0, min - 1)},${most}}`;
-    return min > 0 ? `"[" ${list} "]"` : `"[" (${list})? "]"`;
+    return `"[" ${list} "]"`;
   }
 }
 

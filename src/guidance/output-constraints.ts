@@ -13,10 +13,9 @@ import {
   isGbnf,
 } from "./documents.ts";
 import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./refuse-schemas.ts";
-import { Markup } from "./lark.ts";
+import { Markup, anyObject } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
 import { openKeyword } from "./style-limits.ts";
-import type { JsonObject } from "./schema/types.ts";
 import type {
   ControlToken,
   DocumentFormat,
@@ -60,6 +59,8 @@ interface CompiledRequest {
   readonly tools: readonly CompiledTool[];
   readonly gbnf: Gbnf | null;
   readonly document: GuidedDocument | null;
+  /** A busy machine left something open that may be enforced the next time. */
+  readonly isTimedOut: boolean;
   /** Of rounds in which nothing is left open, by what else they depend on. */
   readonly grammars: Map<string, GrammarSource>;
 }
@@ -71,8 +72,6 @@ export interface ConstrainedPart {
   /** It is validated afterwards. @throws FermataError where it must be enforced */
   leaveOpen(problem: string): void;
 }
-
-const anyObject: JsonObject = { type: "object", additionalProperties: {} };
 
 /** The constraints of a model's requests. Agents send the same tools each time: what they become is kept. */
 export class ConstraintMaker {
@@ -98,7 +97,7 @@ export class ConstraintMaker {
     const kept = content === null ? undefined : this.#kept.get(content);
     const compiled = kept?.compiled ?? (await this.#compile(request));
     const keep = (): void => {
-      if (content !== null) this.#keep(content, compiled);
+      if (content !== null && !compiled.isTimedOut) this.#keep(content, compiled);
     };
     keep();
     return new OutputConstraints(request.guidance, compiled, {
@@ -129,6 +128,7 @@ export class ConstraintMaker {
         document === null || gbnf !== null
           ? null
           : guidedDocument(document, schemas[tools.length] ?? null),
+      isTimedOut: schemas.some((schema) => schema.isTimedOut),
       grammars: new Map(),
     };
   }

@@ -5,13 +5,13 @@ import {
   type Markup,
   escapeRegex,
   escapedSeparators,
-  jsonValue,
   literal,
   objectsOf,
   optionsOf,
   type TextTerminal,
   textTerminal,
 } from "./lark.ts";
+import { jsonValue } from "./json-values.ts";
 import { bareName, freeProperties, nameTerminal } from "./free-properties.ts";
 import type { JsonObject } from "./schema/types.ts";
 import { isJsonObject } from "../json.ts";

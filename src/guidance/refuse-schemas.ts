@@ -1,7 +1,8 @@
 /** Schemas of tools and documents: compiled once and kept, or refused with the field at fault. */
 
-import { FermataError } from "../errors.ts";
+import { type ErrorCode, FermataError } from "../errors.ts";
 import { finishInTurns, type Parts } from "../parts.ts";
+import { anyObject } from "./lark.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
 import { checkSchemaSize } from "./schema/read/document.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -12,7 +13,7 @@ import {
   compileJob,
   failed,
 } from "./schema-jobs.ts";
-import { SchemaThread } from "./schema-thread.ts";
+import { SchemaThread, usualLimit } from "./schema-thread.ts";
 import { type Fault, unvalidated } from "./validator.ts";
 
 export interface GuidedSchema extends CompiledSchema {
@@ -35,6 +36,8 @@ export interface SchemaUse {
 
 interface KeyedJob extends CompileJob {
   key: string;
+  /** Someone who sends it wants all of it enforced. */
+  strict: boolean;
 }
 
 /** Characters of schemas that are kept. */
@@ -43,6 +46,8 @@ const keptCharacters = 8 * 1024 * 1024;
 const mostKept = 4096;
 /** What is compiled on the spot: a schema so small, so easy, and as long as one request has taken so little time. */
 const spot = { characters: 4096, steps: 200, milliseconds: 10 };
+/** Of the schemas that must be enforced: a busy machine takes several times as long as an idle one. */
+const strictLimitMs = 4 * usualLimit;
 
 class SchemaStore {
   /** By content, the least recently used first. */
@@ -59,22 +64,23 @@ class SchemaStore {
     const missing = new Map<string, KeyedJob>();
     for (const job of jobs) {
       const kept = this.#kept.get(job.key);
-      if (kept === undefined) missing.set(job.key, job);
+      const strict = job.strict || missing.get(job.key)?.strict === true;
+      if (kept === undefined) missing.set(job.key, { ...job, strict });
       else results.set(job.key, kept);
     }
     await this.#compile([...missing.values()], results);
     return uses.map((use, index) => {
-      const { key } = jobs[index]!;
-      // After a failure some are missing.
-      const result = results.get(key)!;
+      const job = jobs[index]!;
+      const result = results.get(job.key)!;
       if (result instanceof FermataError) throw refusal(use, result);
-      this.#keep(key, result);
+      // What a busy machine leaves open may be enforced the next time.
+      if (!result.isTimedOut) this.#keep(job.key, result);
       if (use.strict) checkStrict(use, result);
       return result;
     });
   }
 
-  /** In their order up to the first failure. Small ones are not worth a change of thread. */
+  /** Small ones are not worth a change of thread. */
   async #compile(
     jobs: readonly KeyedJob[],
     results: Map<string, GuidedSchema | FermataError>,
@@ -85,36 +91,45 @@ class SchemaStore {
     const deadline = performance.now() + spot.milliseconds;
     const large = jobs.filter((job) => {
       if (job.text.length > spot.characters || performance.now() > deadline) return true;
-      const outcome = compileJob(job, spot.steps);
+      const outcome = compileJob(job, { maxSteps: spot.steps });
       // With more steps it may be compiled.
-      if (isTooLarge(outcome)) return true;
+      if ("error" in outcome && isTooDear(outcome.error.code)) return true;
       take(job, outcome);
       return false;
     });
-    if (large.length === 0) return;
-    const outcomes = await this.#thread.run(large);
-    outcomes.forEach((outcome, index) => take(large[index]!, outcome));
+    const compileOnThread = async (strict: boolean, limitMs: number): Promise<void> => {
+      const those = large.filter((job) => job.strict === strict);
+      if (those.length === 0) return;
+      const outcomes = await this.#thread.run(those, limitMs).catch((error: unknown) => {
+        if (strict || !(error instanceof FermataError)) throw error;
+        return those.map(() => failed("schema_timeout", error.message));
+      });
+      outcomes.forEach((outcome, index) => take(those[index]!, outcome));
+    };
+    // Those that may stay open wait for no others.
+    await Promise.all([compileOnThread(false, usualLimit), compileOnThread(true, strictLimitMs)]);
   }
 
-  #resultOf({ text }: KeyedJob, outcome: SchemaOutcome): GuidedSchema | FermataError {
-    if ("error" in outcome) return new FermataError(outcome.error.code, outcome.error.message);
-    const { schema, issues } = (outcome as { compiled: CompiledSchema }).compiled;
+  #resultOf({ text, options }: KeyedJob, outcome: SchemaOutcome): GuidedSchema | FermataError {
+    const compiled = compiledOf(outcome, options);
+    if (compiled instanceof FermataError) return compiled;
+    const { schema } = compiled;
     if (schema === null)
       return new FermataError("invalid_schema", "The schema allows no value at all.");
     return {
+      ...compiled,
       schema,
-      issues,
       validate: (written) => this.#validate({ type: "validate", text, written }),
     };
   }
 
   async #validate(job: ValidateJob): Promise<Fault | null> {
     const outcome = await this.#validation.run([job]).then(
-      ([only]) => only,
+      ([only]) => only!,
       (error: Error) => failed("queue_full", error.message),
     );
-    if (outcome !== undefined && "fault" in outcome) return outcome.fault;
-    return unvalidated(outcome !== undefined && "error" in outcome ? outcome.error.message : "");
+    if ("fault" in outcome) return outcome.fault;
+    return unvalidated("error" in outcome ? outcome.error.message : "");
   }
 
   #keep(key: string, schema: GuidedSchema): void {
@@ -134,7 +149,7 @@ const store = new SchemaStore();
 
 /**
  * @returns one for each use
- * @throws FermataError schema_too_large | invalid_schema | unsupported_schema, each naming the field; queue_full
+ * @throws FermataError schema_too_large | invalid_schema | unsupported_schema | schema_timeout, each naming the field; queue_full
  */
 export function guidedSchemas(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
   return store.getAll(uses);
@@ -159,24 +174,44 @@ function jobOf(use: SchemaUse): KeyedJob {
   }
   const text = JSON.stringify(use.schema) ?? "null";
   const { options } = use;
-  return { type: "compile", text, options, key: `${JSON.stringify(options)}${text}` };
+  const key = `${JSON.stringify(options)}${text}`;
+  return { type: "compile", text, options, key, strict: use.strict };
 }
 
-function isTooLarge(outcome: SchemaOutcome): boolean {
-  return "error" in outcome && outcome.error.code === "schema_too_large";
+/** What takes too much is left open as a whole. */
+function compiledOf(
+  outcome: SchemaOutcome,
+  { objectOnly }: CompileOptions,
+): CompiledSchema | FermataError {
+  if ("compiled" in outcome) return outcome.compiled;
+  const { code, message } = (outcome as Extract<SchemaOutcome, { error: unknown }>).error;
+  if (!isTooDear(code)) return new FermataError(code, message);
+  const isTimedOut = code === "schema_timeout";
+  const reason = isTimedOut
+    ? "was not worked out in time"
+    : "belongs to a schema that is too large";
+  const issues = [{ path: "#", keyword: "$schema", reason }];
+  return { schema: objectOnly ? anyObject : {}, issues, isTimedOut };
+}
+
+function isTooDear(code: ErrorCode): boolean {
+  return code === "schema_too_large" || code === "schema_timeout";
 }
 
 function refusal({ subject, field }: SchemaUse, cause: FermataError): FermataError {
   return new FermataError(cause.code, `${subject}: ${cause.message}`, { param: field, cause });
 }
 
-function checkStrict(use: SchemaUse, { issues: [issue] }: GuidedSchema): void {
+function checkStrict(use: SchemaUse, { issues: [issue], isTimedOut }: GuidedSchema): void {
   if (issue === undefined) return;
   const { path, keyword, reason } = issue;
   const problem = `At ${path} the keyword "${keyword}" ${reason}, so it cannot be enforced.`;
-  const remedy =
+  const remedies = [
+    ...(isTimedOut ? ["Try again when the server is less busy."] : []),
     use.alwaysStrict === true
       ? "Send a schema without it."
-      : "Send strict: false to have the value validated afterwards.";
-  throw refusal(use, new FermataError("unsupported_schema", `${problem} ${remedy}`));
+      : "Send strict: false to have the value validated afterwards.",
+  ];
+  const code = isTimedOut ? "schema_timeout" : "unsupported_schema";
+  throw refusal(use, new FermataError(code, [problem, ...remedies].join(" ")));
 }

@@ -10,14 +10,8 @@ import {
   wordsAndCall,
 } from "./call-beginnings.ts";
 import type { ArgumentStyle, CallPart, CallSyntax, ParameterArguments } from "./call-syntax.ts";
-import {
-  type Markup,
-  escapeRegex,
-  regexTerminal,
-  type Rules,
-  jsonValue,
-  escapedSeparators,
-} from "./lark.ts";
+import { type Markup, escapeRegex, regexTerminal, type Rules, escapedSeparators } from "./lark.ts";
+import { jsonValue } from "./json-values.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type { ReasoningMarkers } from "./types.ts";
 import { LiteralWriter } from "./literal-values.ts";

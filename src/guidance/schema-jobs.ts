@@ -2,7 +2,13 @@
 
 import { farNumber, parseJson } from "../json.ts";
 import { type ErrorCode, FermataError } from "../errors.ts";
-import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
+import {
+  type CompileLimits,
+  type CompileOptions,
+  type CompiledSchema,
+  compileSchema,
+} from "./schema/compile.ts";
+import type { Clock } from "./schema/steps.ts";
 import { fitsWithoutNulls } from "./refused-nulls.ts";
 import { type Fault, type Validate, compileValidator } from "./validator.ts";
 
@@ -31,14 +37,13 @@ export type SchemaOutcome =
 /** Characters of a compiled schema: more would be no grammar that the engine takes. */
 const maxCompiled = 2 * 1024 * 1024;
 
-export function runJob(job: SchemaJob): SchemaOutcome {
-  return job.type === "compile" ? compileJob(job) : { fault: validate(job) };
+export function runJob(job: SchemaJob, isTimeOver: Clock): SchemaOutcome {
+  return job.type === "compile" ? compileJob(job, { isTimeOver }) : { fault: validate(job) };
 }
 
-/** @param maxSteps see `compileSchema` */
-export function compileJob({ text, options }: CompileJob, maxSteps?: number): SchemaOutcome {
+export function compileJob({ text, options }: CompileJob, limits: CompileLimits): SchemaOutcome {
   try {
-    const compiled = compileSchema(JSON.parse(text) as unknown, options, maxSteps);
+    const compiled = compileSchema(JSON.parse(text) as unknown, options, limits);
     const { length } = JSON.stringify(compiled.schema);
     return length > maxCompiled
       ? failed("schema_too_large", "The schema becomes too large. Send a simpler one.")

@@ -10,10 +10,12 @@ import { compiledFile } from "../package-root.ts";
 import { type SchemaJob, type SchemaOutcome, failed } from "./schema-jobs.ts";
 
 /**
- * Milliseconds for one request's jobs together, from when the thread turns to them: of processor time where the
+ * Milliseconds for jobs that were given together, from when the thread turns to them: of processor time where the
  * system tells it, as on a busy machine others have most of the rest.
  */
-const usualLimit = 500;
+export const usualLimit = 500;
+/** When the limit is over, what compiles ends with what it has. After so much more the thread is ended. */
+const graceMs = 500;
 /** Times the limit, in which the thread neither runs nor waits for a processor. */
 const maxIdle = 5;
 /** Between two looks at a thread that others keep waiting. */
@@ -30,6 +32,7 @@ export interface ThreadTimes {
 
 interface Batch {
   jobs: readonly SchemaJob[];
+  limitMs: number;
   outcomes: SchemaOutcome[];
   resolve: (outcomes: SchemaOutcome[]) => void;
 }
@@ -46,27 +49,27 @@ export class SchemaThread {
   #isReady = false;
   #clock: string | null = null;
   #timer: NodeJS.Timeout | undefined;
-  readonly #limitMs: number;
+  /** Shared with the thread: not 0 once the time of the first batch is over. */
+  readonly #timeOver = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   readonly #timesOf: (file: string | null) => ThreadTimes;
 
   /** @param timesOf of the thread with this file */
-  constructor(limitMs: number = usualLimit, timesOf = timesOfThread) {
-    this.#limitMs = limitMs;
+  constructor(timesOf = timesOfThread) {
     this.#timesOf = timesOf;
   }
 
   /**
-   * @returns an outcome for each job, or fewer: the last one is then the failure that ended it
+   * @returns an outcome for each job
    * @throws FermataError queue_full
    */
-  async run(jobs: readonly SchemaJob[]): Promise<SchemaOutcome[]> {
+  async run(jobs: readonly SchemaJob[], limitMs: number = usualLimit): Promise<SchemaOutcome[]> {
     if (this.#batches.length >= maxWaiting)
       throw new FermataError(
         "queue_full",
         "Too many large schemas are waiting. Try again in a few seconds.",
       );
     return new Promise((resolve) => {
-      this.#batches.push({ jobs, outcomes: [], resolve });
+      this.#batches.push({ jobs, limitMs, outcomes: [], resolve });
       if (this.#batches.length === 1) this.#begin();
     });
   }
@@ -81,25 +84,29 @@ export class SchemaThread {
     this.#worker ??= this.#start();
     this.#worker.ref();
     if (!this.#isReady) return;
+    Atomics.store(this.#timeOver, 0, 0);
     this.#worker.postMessage(batch.jobs);
     const atStart = this.#timesOf(this.#clock);
-    this.#watch(performance.now(), atStart);
+    this.#watch(batch, performance.now(), atStart);
   }
 
-  #watch(start: number, atStart: ThreadTimes): void {
+  #watch(batch: Batch, start: number, atStart: ThreadTimes): void {
+    const { limitMs } = batch;
     const { ran, waited } = this.#timesOf(this.#clock);
     const used = ran - atStart.ran;
     const idle = performance.now() - start - used - (waited - atStart.waited);
-    const left = this.#limitMs - used;
-    if (left <= 0 || idle >= this.#limitMs * maxIdle) this.#abandon(tooSlow(this.#limitMs));
+    if (used >= limitMs) Atomics.store(this.#timeOver, 0, 1);
+    const mostMs = limitMs + graceMs;
+    if (used >= mostMs || idle >= limitMs * maxIdle) this.#abandon(tooSlow(mostMs));
     else {
-      const pause = Math.max(left, leastPauseMs);
-      this.#timer = setTimeout(() => this.#watch(start, atStart), pause);
+      const pause = Math.max((used < limitMs ? limitMs : mostMs) - used, leastPauseMs);
+      this.#timer = setTimeout(() => this.#watch(batch, start, atStart), pause);
     }
   }
 
   #start(): Worker {
     const worker = new Worker(entry, {
+      workerData: this.#timeOver,
       // ajv calls itself for each level and for each keyword in a row.
       resourceLimits: { maxOldGenerationSizeMb: maxHeapMegabytes, stackSizeMb: 16 },
     });
@@ -126,14 +133,20 @@ export class SchemaThread {
     const [batch] = this.#batches;
     if (batch === undefined) return;
     batch.outcomes.push(outcome);
-    if ("error" in outcome || batch.outcomes.length === batch.jobs.length) this.#finish();
+    if (batch.outcomes.length === batch.jobs.length) this.#finish();
   }
 
+  /** @param outcome of the job at work; those behind it have no time left */
   #abandon(outcome: SchemaOutcome): void {
     void this.#worker?.terminate();
     this.#worker = null;
     this.#isReady = false;
-    this.#batches[0]?.outcomes.push(outcome);
+    const [batch] = this.#batches;
+    if (batch !== undefined) {
+      batch.outcomes.push(outcome);
+      while (batch.outcomes.length < batch.jobs.length)
+        batch.outcomes.push(tooSlow(batch.limitMs + graceMs));
+    }
     this.#finish();
   }
 
@@ -158,6 +171,6 @@ function timesOfThread(file: string | null): ThreadTimes {
 }
 
 function tooSlow(limitMs: number): SchemaOutcome {
-  const problem = `The schema takes more than ${limitMs / 1000} s.`;
-  return failed("schema_too_large", `${problem} Send a simpler one.`);
+  const problem = `The schema takes more than ${limitMs / 1000} s of processor time.`;
+  return failed("schema_timeout", `${problem} Send a simpler one.`);
 }

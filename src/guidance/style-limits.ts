@@ -17,7 +17,7 @@ export function openKeyword({ style }: ArgumentStyle, schema: JsonObject): strin
 
 function openInside(value: unknown): string | null {
   if (!isJsonObject(value) && !Array.isArray(value)) return null;
-  const own = isJsonObject(value) ? openOf(value) : null;
+  const own = isJsonObject(value) && value["type"] === "object" ? openCount(value) : null;
   if (own !== null) return own;
   for (const [key, item] of Object.entries(value)) {
     // Values say nothing of others; what a property is called says nothing either.
@@ -28,13 +28,6 @@ function openInside(value: unknown): string | null {
     if (open !== null) return open;
   }
   return null;
-}
-
-function openOf(schema: JsonObject): string | null {
-  if (schema["type"] === "object") return openCount(schema);
-  const tuple = countOf(schema["prefixItems"]);
-  const isShort = tuple > 0 && Number(schema["minItems"] ?? 0) > tuple;
-  return schema["type"] === "array" && isShort ? "minItems" : null;
 }
 
 /** Of properties: which of the optional ones are written is open, and how many of free names. */

@@ -4,7 +4,8 @@ import { type ToolCallFormat, guidedFormat } from "../../src/chat/formats/format
 import { formats } from "../../src/chat/formats/formats.ts";
 import { OutputParser } from "../../src/chat/parser/output-parser.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { documentStyle, jsonValue } from "../../src/guidance/lark.ts";
+import { jsonValue } from "../../src/guidance/json-values.ts";
+import { documentStyle } from "../../src/guidance/lark.ts";
 import { compileSchema } from "../../src/guidance/schema/compile.ts";
 import { compileValidator } from "../../src/guidance/validator.ts";
 import { makeConstraints } from "../support/constraints.ts";

@@ -85,6 +85,69 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       expect(await read(args), JSON.stringify(args)).toBeNull();
   });
 
+  it("writes tuples with what may follow them", async () => {
+    const parameters = {
+      type: "object",
+      properties: {
+        row: {
+          type: "array",
+          prefixItems: [{ type: "integer" }, { enum: ["up", "down"] }],
+          items: { type: "boolean" },
+          maxItems: 4,
+        },
+        long: {
+          type: "array",
+          prefixItems: [{ type: "integer" }],
+          items: { type: "null" },
+          minItems: 3,
+        },
+      },
+      additionalProperties: false,
+    };
+    const read = await readerOf(format, { parameters });
+    for (const args of [
+      { row: [] },
+      { row: [1] },
+      { row: [1, "up", true, false], long: [2, null, null] },
+      { long: [2, null, null, null] },
+    ])
+      expect(await read(args)).toEqual([args]);
+    for (const args of [
+      { row: ["up"] },
+      { row: [1, true] },
+      { row: [1, "up", true, false, true] },
+      { long: [2, null] },
+    ])
+      expect(await read(args), JSON.stringify(args)).toBeNull();
+  });
+
+  it("writes lists without repeats", async () => {
+    const days = {
+      type: "array",
+      items: { enum: ["mon", "tue", "wed", "thu", "fri", "sat", "sun", 8] },
+      minItems: 1,
+      uniqueItems: true,
+    };
+    const parameters = {
+      type: "object",
+      properties: { days, more: { type: "object", properties: { days }, required: ["days"] } },
+      required: ["days"],
+      additionalProperties: false,
+    };
+    const read = await readerOf(format, { parameters });
+    for (const args of [
+      { days: ["sun"] },
+      { days: ["wed", 8, "mon"], more: { days: ["tue", "mon"] } },
+    ])
+      expect(await read(args)).toEqual([args]);
+    for (const args of [
+      { days: [] },
+      { days: ["mon", "mon"] },
+      { days: ["mon"], more: { days: ["tue", 8, "tue"] } },
+    ])
+      expect(await read(args), JSON.stringify(args)).toBeNull();
+  });
+
   const integer = { type: "integer" };
   const listed = Object.fromEntries(Array.from({ length: 491 }, (_, index) => [`p${index}`, text]));
   const free = {

@@ -76,6 +76,9 @@ const record = {
   additionalProperties: false,
 };
 
+const constants = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `v${index}`);
+
 Object.assign(cases, {
   "a pattern of names that listed ones match, referring to the object itself": {
     schema: record,
@@ -234,6 +237,120 @@ Object.assign(cases, {
     schema: { type: "string", pattern: "^([^,]+,\\s*)*[^,]+$", minLength: 1, maxLength: 2000 },
     valid: ["a", "a, b,c"],
     invalid: ["", "a,", "a,,b"],
+  },
+  "five constants without repeats, in every order": {
+    schema: { type: "array", items: { enum: ["a", "b", 3, true, null] }, uniqueItems: true },
+    valid: [[], [null, "b"], ["b", "a"], [true, 3, "a", null, "b"], ["a", "b", 3, true, null]],
+    invalid: [["a", "a"], [3, true, 3], ["a", "b", 3, true, null, "a"], ["c"]],
+  },
+  "two of many constants": {
+    schema: { type: "array", items: { enum: constants(20) }, maxItems: 2, uniqueItems: true },
+    valid: [[], ["v7"], ["v19", "v3"]],
+    invalid: [
+      ["v7", "v7"],
+      ["v1", "v2", "v3"],
+    ],
+  },
+  "63 constants without repeats, in every order": {
+    schema: { type: "array", items: { enum: constants(63) }, minItems: 2, uniqueItems: true },
+    valid: [["v62", "v0"], constants(63), constants(63).toReversed()],
+    invalid: [[], ["v1"], ["v62", "v0", "v62"], [...constants(63), "v5"], ["v63", "v1"]],
+  },
+  "lists without repeats inside of objects, unions, tuples and what contains itself": {
+    schema: {
+      $defs: {
+        days: { type: "array", items: { enum: constants(7) }, minItems: 1, uniqueItems: true },
+        node: {
+          type: "object",
+          properties: {
+            id: { type: "integer" },
+            days: { anyOf: [{ type: "null" }, { $ref: "#/$defs/days" }, { type: "string" }] },
+            pair: {
+              type: "array",
+              prefixItems: [{ $ref: "#/$defs/days" }, { type: "integer" }],
+              items: { $ref: "#/$defs/days" },
+              minItems: 1,
+              maxItems: 4,
+            },
+            children: { type: "array", items: { $ref: "#/$defs/node" }, maxItems: 2 },
+          },
+          required: ["id"],
+          additionalProperties: { $ref: "#/$defs/days" },
+        },
+      },
+      $ref: "#/$defs/node",
+    },
+    valid: [
+      { id: 1 },
+      { id: 1, days: null },
+      { id: 1, days: ["v6", "v1"], pair: [["v0"]], children: [] },
+      { id: 1, days: "v", pair: [["v2", "v1"], 5, ["v1", "v2"], ["v1"]] },
+      {
+        id: 1,
+        children: [
+          { id: 2, days: ["v3"] },
+          { id: 3, children: [{ id: 4 }] },
+        ],
+        'a "b"': ["v5"],
+      },
+    ],
+    invalid: [
+      { days: null },
+      { id: 1, days: ["v6", "v6"] },
+      { id: 1, pair: [] },
+      { id: 1, pair: [["v2", "v1"], ["v1"]] },
+      { id: 1, pair: [["v0"], 1, ["v0"], ["v0"], ["v0"]] },
+      { id: 1, children: [{ id: 2, days: ["v3", "v4", "v3"] }] },
+      { id: 1, id2: ["v1", "v1"] },
+      { id: 1, children: [{ id: 1 }, { id: 1 }, { id: 1 }] },
+    ],
+  },
+  "one of two closed kinds without anything that tells them apart": {
+    schema: {
+      oneOf: [
+        { type: "object", properties: { only: { type: "integer" } }, additionalProperties: false },
+        {
+          type: "object",
+          properties: { except: { type: "integer" } },
+          additionalProperties: false,
+        },
+      ],
+    },
+    valid: [{ only: 1 }, { except: 2 }],
+    invalid: [{}, { only: 1, except: 2 }, { only: "a" }],
+  },
+  "a kind with another property than a closed one has": {
+    schema: {
+      oneOf: [
+        { type: "object", properties: { a: { type: "integer" }, b: { type: "string" } } },
+        { type: "object", properties: { a: { type: "integer" } }, additionalProperties: false },
+      ],
+    },
+    valid: [{ b: "x" }, { a: 1, b: "x" }, { c: 1 }, { a: 1, c: 2 }, { a: 1, b: "x", c: 1 }],
+    invalid: [{}, { a: 1 }, { a: "x", b: "x" }, { b: 1 }],
+  },
+  "a property with a name, or of a form, that another kind does not have": {
+    schema: {
+      type: "object",
+      properties: { a: {}, bb: {}, c: {} },
+      additionalProperties: false,
+      not: {
+        anyOf: [
+          { propertyNames: { maxLength: 1 } },
+          { patternProperties: { "^c": { type: "integer" } } },
+        ],
+      },
+    },
+    valid: [
+      { bb: 1, c: "x" },
+      { a: 1, bb: 1, c: [] },
+    ],
+    invalid: [{}, { a: 1 }, { bb: 1 }, { bb: 1, c: 1 }, { c: "x" }],
+  },
+  "a URI whose host is an address": {
+    schema: { type: "string", format: "uri" },
+    valid: ["http://[::1]:3000/a", "https://[fe80::1]/", "http://127.0.0.1/"],
+    invalid: ["http://[::1", "http://[1:2]/"],
   },
   "a pattern that must not match": {
     schema: { type: "string", not: { pattern: "^(?:tmp|x-)" } },

@@ -357,6 +357,22 @@ TEST(a_text_that_only_repeats_itself_is_closed) {
     }
 }
 
+TEST(a_text_that_goes_on_being_blank_is_closed_sooner) {
+    const auto text = [](int blanks, const std::string& end) {
+        return "[ab" + std::string(static_cast<std::size_t>(blanks), ' ') + end;
+    };
+    for (const int blanks : {48, 49}) {
+        const std::string whole = text(blanks, "abcd]");
+        auto request = guided(texts({text(48, "]"), whole}), {whole.begin(), whole.end() - 1});
+        request.limits.max_tokens = 400;
+        World world(streams(4));
+        const SequenceId id = world.submit(without_forcing(std::move(request)));
+        world.run();
+        CHECK_EQ(world.outcomes.at(id).text, blanks == 48 ? whole : text(48, "]"));
+        CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+    }
+}
+
 TEST(a_text_that_may_end_wherever_it_repeats_itself_is_left_alone) {
     std::vector<std::string> endings;
     for (int count = 1; count <= 200; ++count)

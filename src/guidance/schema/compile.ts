@@ -9,18 +9,19 @@
  *   read/    the document: bounded, one draft's keywords, references resolved to nodes
  *   decide/  each place in a value as a state, and each state as alternatives for the JSON types:
  *            no `oneOf`, `not` or `if` is left
- *   write/   the states in llguidance's keywords
+ *   write/   the states in llguidance's keywords, and one that it does not have (`distinct.ts`)
  * `regex/` reads, compares and writes the regular expressions in them.
  *
  * What is not named as an issue is exact: masks allow no value that the schema refuses. A keyword that becomes an
- * issue is left out, which only allows more. A rewrite that cannot be complete (`contains`, `uniqueItems`) may refuse
- * valid values, as the order of properties does. Work is bounded in steps, states and alternatives.
+ * issue is left out, which only allows more. A rewrite that cannot be complete (`contains`) may refuse valid
+ * values, as the order of properties does. Work is bounded in steps, states and alternatives.
  */
 
 import { States } from "./decide/states.ts";
 import { SchemaDocument } from "./read/document.ts";
 import type { JsonObject, SchemaIssue } from "./types.ts";
-import { Steps } from "./steps.ts";
+import { type Clock, Steps } from "./steps.ts";
+import { fitsRules } from "./write/distinct.ts";
 import { writeSchema } from "./write/schema.ts";
 
 export interface CompiledSchema {
@@ -28,6 +29,15 @@ export interface CompiledSchema {
   schema: JsonObject | null;
   /** Empty: masks enforce all of it. Else `schema` allows more than the original. */
   issues: SchemaIssue[];
+  /** Some of the issues are for want of time: with more of it the same schema becomes another one. */
+  isTimedOut: boolean;
+}
+
+export interface CompileLimits {
+  /** Beyond them is an error. Without them, what is not worked out within `defaultSteps`, or in time, is left open. */
+  maxSteps?: number;
+  /** Asked at every step. */
+  isTimeOver?: Clock;
 }
 
 export interface CompileOptions {
@@ -40,19 +50,31 @@ export interface CompileOptions {
 /** Subschemas looked at, probes included. */
 const defaultSteps = 100_000;
 
-/**
- * What is not worked out in `defaultSteps` is left open.
- * @throws FermataError schema_too_large (more than `maxSteps` too, where they are given) | invalid_schema
- */
+/** @throws FermataError schema_too_large | schema_timeout | invalid_schema */
 export function compileSchema(
   value: unknown,
   options: CompileOptions,
-  maxSteps?: number,
+  limits: CompileLimits = {},
+): CompiledSchema {
+  const compiled = compileOnce(value, { ...options, hasDistinct: true }, limits);
+  return fitsRules(compiled.schema)
+    ? compiled
+    : compileOnce(value, { ...options, hasDistinct: false }, limits);
+}
+
+function compileOnce(
+  value: unknown,
+  options: CompileOptions & { hasDistinct: boolean },
+  { maxSteps, isTimeOver }: CompileLimits,
 ): CompiledSchema {
   const states = new States(new SchemaDocument(value), {
     ...options,
-    steps: new Steps(maxSteps ?? defaultSteps),
+    steps: new Steps(maxSteps ?? defaultSteps, isTimeOver),
     leavesOpen: maxSteps === undefined,
   });
-  return { schema: writeSchema(states), issues: [...states.issues.values()] };
+  return {
+    schema: writeSchema(states),
+    issues: [...states.issues.values()],
+    isTimedOut: states.isTimedOut,
+  };
 }

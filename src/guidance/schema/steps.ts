@@ -13,19 +13,26 @@ export type Count = (lookups: number) => void;
 /** Where what it counts for is bounded otherwise. */
 export const uncounted: Count = () => {};
 
+/** Whether the time for the schema is over, as who measures it says. */
+export type Clock = () => boolean;
+
+const untimed: Clock = () => false;
+
 export class Steps {
   #left: number;
   #leftInConjunctions = inConjunctions;
+  readonly #isTimeOver: Clock;
 
   /** @param most subschemas looked at, probes included */
-  constructor(most: number) {
+  constructor(most: number, isTimeOver: Clock = untimed) {
     this.#left = most;
+    this.#isTimeOver = isTimeOver;
   }
 
-  /** @throws FermataError schema_too_large */
+  /** @throws FermataError schema_too_large | schema_timeout */
   readonly count: Count = (taken) => this.take(taken / lookups);
 
-  /** @throws FermataError schema_too_large */
+  /** @throws FermataError schema_too_large | schema_timeout */
   take(steps: number): void {
     this.#left -= steps;
     if (this.#left < 0)
@@ -33,9 +40,11 @@ export class Steps {
         "schema_too_large",
         "The schema combines its parts in too many ways. Send a simpler one.",
       );
+    if (this.#isTimeOver())
+      throw new FermataError("schema_timeout", "The time for the schema is over.");
   }
 
-  /** @returns whether more may be counted in conjunctions. @throws FermataError schema_too_large */
+  /** @returns whether more may be counted in conjunctions. @throws as `take` */
   countInConjunction(taken: number): boolean {
     this.#leftInConjunctions -= taken;
     this.count(taken);

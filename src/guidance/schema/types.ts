@@ -2,6 +2,8 @@
 
 export type JsonObject = { [key: string]: unknown };
 
+export type Scalar = string | number | boolean | null;
+
 export type JsonType = "null" | "boolean" | "number" | "string" | "array" | "object";
 
 export type Draft = "draft-07" | "draft-2020-12";
@@ -52,7 +54,7 @@ export interface ScalarAlternative {
   /** In keywords that the mask engine has. */
   schema: JsonObject;
   /** All values it has, if they are counted. */
-  values: readonly unknown[] | null;
+  values: readonly Scalar[] | null;
 }
 
 export interface ArrayAlternative {
@@ -61,6 +63,8 @@ export interface ArrayAlternative {
   rest: State;
   min: number;
   max: number;
+  /** The items are these, each once at most. */
+  distinct?: readonly Scalar[];
 }
 
 export interface ObjectAlternative {

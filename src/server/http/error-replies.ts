@@ -13,8 +13,9 @@ declare module "fastify" {
   }
 }
 
-/** Seconds after which a client that met a full queue, or a server that restarts, may try again. */
+/** Seconds after which a client may try again that met a full queue, a busy server or one that restarts. */
 const retryAfterSeconds = 1;
+const passing: ReadonlySet<ErrorCode> = new Set(["queue_full", "schema_timeout", "engine_closed"]);
 
 export function installErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: unknown, request, reply) =>
@@ -28,8 +29,7 @@ export function sendError(
   reply: FastifyReply,
 ): FastifyReply {
   logError(error, request);
-  if (error.code === "queue_full" || error.code === "engine_closed")
-    reply.header("retry-after", retryAfterSeconds);
+  if (passing.has(error.code)) reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
   const wire = wireOf(request);
   if (wire === "anthropic") reply.header("request-id", request.id);

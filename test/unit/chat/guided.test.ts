@@ -22,7 +22,7 @@ const search: ToolDefinition = {
 const call = (text: string): string =>
   `<tool_call>\n{"name": "search", "arguments": {"q": "${text}"}}\n</tool_call>`;
 
-const pair = { type: "array", prefixItems: [{}], items: { type: "null" }, minItems: 2 };
+const counted = { type: "object", maxProperties: 2 };
 
 async function run(rounds: string[], partial: Partial<ChatRequest>, refuses = false) {
   const { engine, chat } = setUp(rounds);
@@ -183,10 +183,13 @@ describe("what no mask holds", () => {
 
   it.each([
     ["<function=<parameter=<tool_call>", { minProperties: 1, additionalProperties: {} }, "minProp"],
-    ["<|tool_call_start|>", { properties: { o: { type: "object", maxProperties: 2 } } }, "maxProp"],
-    ["<|tool_call_start|>", { properties: { l: pair } }, "minItems"],
+    ["<|tool_call_start|>", { properties: { o: counted } }, "maxProp"],
     // What a property is called says nothing of its schema.
-    ["<|tool_call_start|>", { properties: { const: { properties: { enum: pair } } } }, "minItems"],
+    [
+      "<|tool_call_start|>",
+      { properties: { const: { properties: { enum: counted } } } },
+      "maxProp",
+    ],
   ])("is an error for a strict tool where %s begins calls", async (marker, more, keyword) => {
     const { chat } = setUp(["Hi"], { template: `${chatml}{# ${marker} #}` });
     const parameters = { type: "object", ...more };

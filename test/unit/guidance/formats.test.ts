@@ -22,9 +22,20 @@ test("uri: with an authority and without", () => {
     "data:text/plain;base64,SGk=",
     "http://my_service:8080/a",
     "https://_a.example.com",
+    "http://[::1]:3000/a",
+    "https://ann@[2001:db8::417a]",
   ])
     expect(mask.test(text), text).toBe(true);
-  for (const text of ["example.com", "//example.com", "mailto:", "urn:a b", "1a:b", "a:%zz"])
+  for (const text of [
+    "example.com",
+    "//example.com",
+    "mailto:",
+    "urn:a b",
+    "1a:b",
+    "a:%zz",
+    "http://[::1",
+    "http://[1:2]/",
+  ])
     expect(mask.test(text), text).toBe(false);
 });
 
@@ -71,7 +82,12 @@ test("references, templates and what OpenAPI has: as they are written", () => {
 test("pydantic's names: as it reads them", () => {
   const known = {
     date: ["0001-01-01", "2024-02-29"],
-    email: ["ann@example.com", "a.b+c@x-y.co.uk", `${"a".repeat(64)}@example.com`],
+    email: [
+      "ann@example.com",
+      "ann@example.xn--p1ai",
+      "a.b+c@x-y.co.uk",
+      `${"a".repeat(64)}@example.com`,
+    ],
     uuid4: ["9b2a1c3e-0f4d-4a5b-8c6d-7e8f9a0b1c2d"],
     uuid7: ["0190163d-8694-739b-aea5-966c26f8ad91"],
     ipvanyaddress: ["127.0.0.1", "::1"],

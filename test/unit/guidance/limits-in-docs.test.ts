@@ -28,6 +28,11 @@ const union = (count: number, name = "t") => ({
     required: [name],
   })),
 });
+const counted = (schema: object) => ({
+  type: "object",
+  maxProperties: 3,
+  additionalProperties: schema,
+});
 const nested = (levels: number): unknown =>
   levels === 0 ? true : { type: "array", items: nested(levels - 1) };
 
@@ -101,9 +106,15 @@ test.each<[string, unknown, unknown, string[] | string]>([
     "schema_too_large",
   ],
   [
-    "`uniqueItems` is enforced for tuples whose items exclude each other and for up to six constants",
-    { type: "array", items: { enum: list(6, (index) => index) }, uniqueItems: true },
-    { type: "array", items: { enum: list(7, (index) => index) }, uniqueItems: true },
+    "up to 63 constants",
+    { type: "array", items: { enum: list(63, (index) => index) }, uniqueItems: true },
+    { type: "array", items: { enum: list(64, (index) => index) }, uniqueItems: true },
+    ["uniqueItems"],
+  ],
+  [
+    "for up to five where",
+    counted({ type: "array", items: { enum: list(5, (index) => index) }, uniqueItems: true }),
+    counted({ type: "array", items: { enum: list(6, (index) => index) }, uniqueItems: true }),
     ["uniqueItems"],
   ],
 ])("%s", (told, most, beyond, expected) => {

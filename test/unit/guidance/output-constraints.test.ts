@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { hermesCalls } from "../../../src/guidance/call-syntax.ts";
 import { ConstraintMaker } from "../../../src/guidance/output-constraints.ts";
+import { failed } from "../../../src/guidance/schema-jobs.ts";
+import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
 import type { GuidedTool } from "../../../src/guidance/types.ts";
 
 function maker(): { grammarOf(name: string, tools?: GuidedTool[]): Promise<unknown> } {
@@ -48,4 +50,18 @@ test("one that is larger than all that may be kept takes the place of none", asy
   const first = await grammarOf("", huge);
   expect(await grammarOf("", huge)).not.toBe(first);
   expect(await grammarOf("small")).toBe(small);
+});
+
+test("what a busy machine left open is enforced the next time", async () => {
+  const { grammarOf } = maker();
+  const properties = { distinct: { type: "string", description: "d".repeat(10_000) } };
+  const tools: GuidedTool[] = [{ name: "pick", parameters: { type: "object", properties } }];
+  const run = vi.spyOn(SchemaThread.prototype, "run");
+  run.mockResolvedValueOnce([failed("schema_timeout", "The schema takes more than 1 s.")]);
+  const open = await grammarOf("pick", tools);
+  run.mockRestore();
+  const enforced = await grammarOf("pick", tools);
+  expect(JSON.stringify(open)).not.toContain("distinct");
+  expect(JSON.stringify(enforced)).toContain("distinct");
+  expect(await grammarOf("pick", tools)).toBe(enforced);
 });

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { FermataError } from "../../../src/errors.ts";
 import { type SchemaUse, guidedSchemas } from "../../../src/guidance/refuse-schemas.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
-import type { CompileJob } from "../../../src/guidance/schema-jobs.ts";
+import { type CompileJob, failed } from "../../../src/guidance/schema-jobs.ts";
 import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
 import { many, slowSchemas } from "../../support/attacks.ts";
 
@@ -134,18 +135,98 @@ test("a null where the schema has none may be left out where the property may", 
   expect(await without({ a: 1, open: null })).toBeUndefined();
 });
 
+describe("what a busy machine does not work out in time", () => {
+  /** None of the schemas that are compiled on the thread next is. */
+  function beBusy(): void {
+    const run = vi.spyOn(SchemaThread.prototype, "run");
+    onTestFinished(() => run.mockRestore());
+    run.mockImplementationOnce(async (jobs) =>
+      jobs.map(() => failed("schema_timeout", "The schema takes more than 1 s.")),
+    );
+  }
+
+  test("is left open, told and validated, and enforced the next time", async () => {
+    beBusy();
+    const [open] = await guidedSchemas([use(large(4))]);
+    expect(open).toMatchObject({ schema: {}, isTimedOut: true });
+    expect(open?.issues).toEqual([
+      expect.objectContaining({ path: "#", reason: "was not worked out in time" }),
+    ]);
+    expect((await open?.validate('{"p0":"abcdefgh"}'))?.place).toBe("/p0");
+    const [enforced] = await guidedSchemas([use(large(4))]);
+    expect(enforced).toMatchObject({ issues: [], isTimedOut: false });
+    const [again] = await guidedSchemas([use(large(4))]);
+    expect(again).toBe(enforced);
+  });
+
+  test("leaves a tool's arguments an object", async () => {
+    beBusy();
+    const [open] = await guidedSchemas([
+      use(large(5), { options: { closed: true, objectOnly: true } }),
+    ]);
+    expect(open?.schema).toEqual({ type: "object", additionalProperties: {} });
+  });
+
+  test("is an error where it must be enforced, which says that it is the time", async () => {
+    beBusy();
+    await expect(guidedSchemas([use(large(6), { strict: true })])).rejects.toMatchObject({
+      code: "schema_timeout",
+      status: 503,
+      param: "tools",
+      message: expect.stringMatching(/in time.*Try again.*strict: false/u),
+    });
+    expect(await guidedSchemas([use(large(6), { strict: true })])).toHaveLength(1);
+  });
+
+  test("is left open where too many wait, too", async () => {
+    const run = vi.spyOn(SchemaThread.prototype, "run");
+    onTestFinished(() => run.mockRestore());
+    const full = new FermataError("queue_full", "Too many.");
+    run.mockRejectedValueOnce(full).mockRejectedValueOnce(full);
+    const [open] = await guidedSchemas([use(large(7))]);
+    expect(open?.isTimedOut).toBe(true);
+    const strict = guidedSchemas([use(large(7), { strict: true })]);
+    await expect(strict).rejects.toMatchObject({ code: "queue_full" });
+  });
+
+  test("keeps no other schema of the request open", async () => {
+    beBusy();
+    const [open, enforced] = await guidedSchemas([
+      use(large(8)),
+      use(large(9), { strict: true }),
+      use({ type: "integer" }),
+    ]);
+    expect(open?.isTimedOut).toBe(true);
+    expect(enforced?.issues).toEqual([]);
+  });
+});
+
 describe("the thread", () => {
   const job = compile(large(3));
   const nothing = compile(1);
+  const timedOut = { error: expect.objectContaining({ code: "schema_timeout" }) };
 
-  test("is ended when a request's schemas take too long, and begins anew", async () => {
-    const hasty = new SchemaThread(0);
-    const outcomes = await hasty.run([compile(slowSchemas.at(-1)![1]), job]);
-    expect(outcomes).toEqual([
-      { error: { code: "schema_too_large", message: expect.stringMatching(/more than 0 s/u) } },
+  test("is ended when a request's schemas take far too long, and begins anew", async () => {
+    const ran = [0, 10_000];
+    const thread = new SchemaThread(() => ({ ran: ran.shift() ?? 0, waited: 0 }));
+    const slow = compile(slowSchemas.at(-1)![1]);
+    expect(await thread.run([slow, job])).toEqual([timedOut, timedOut]);
+    expect(await thread.run([job, job])).toEqual([
+      { compiled: expect.objectContaining({ isTimedOut: false }) },
+      { compiled: expect.objectContaining({ isTimedOut: false }) },
     ]);
-    const patient = new SchemaThread();
-    expect(await patient.run([job, job])).toHaveLength(2);
+  });
+
+  test("ends by itself when its time is over, and has time for the next ones", async () => {
+    // Of the first batch, more than the limit and less than what ends the thread.
+    const ran = [0, 600, 600];
+    const thread = new SchemaThread(() => ({ ran: ran.shift() ?? 600, waited: 0 }));
+    const [first] = await thread.run([job]);
+    // It may have begun before.
+    expect([timedOut, { compiled: expect.objectContaining({ isTimedOut: true }) }]).toContainEqual(
+      first,
+    );
+    expect(await thread.run([job])).toEqual([{ compiled: expect.objectContaining({}) }]);
   });
 
   test("may wait for a processor as long as others have them", async () => {
@@ -153,19 +234,22 @@ describe("the thread", () => {
     let now = 0;
     const wall = vi.spyOn(performance, "now").mockImplementation(() => now);
     onTestFinished(() => wall.mockRestore());
-    const starved = new SchemaThread(500, () => ({ ran: 0, waited: (now += 3.6e6) }));
+    const starved = new SchemaThread(() => ({ ran: 0, waited: (now += 3.6e6) }));
     expect(await starved.run([job])).toEqual([{ compiled: expect.objectContaining({}) }]);
-    const stopped = new SchemaThread(500, () => {
+    const stopped = new SchemaThread(() => {
       now += 3.6e6;
       return { ran: 0, waited: 0 };
     });
-    expect(await stopped.run([job])).toEqual([{ error: expect.objectContaining({}) }]);
+    expect(await stopped.run([job])).toEqual([timedOut]);
   });
 
-  test("ends a request's schemas at the first failure, and no other's", async () => {
+  test("a schema that is none fails alone", async () => {
     const thread = new SchemaThread();
     const [failing, whole] = await Promise.all([thread.run([nothing, job]), thread.run([job])]);
-    expect(failing).toEqual([{ error: expect.objectContaining({ code: "invalid_schema" }) }]);
+    expect(failing).toEqual([
+      { error: expect.objectContaining({ code: "invalid_schema" }) },
+      { compiled: expect.objectContaining({ issues: [] }) },
+    ]);
     expect(whole).toEqual([{ compiled: expect.objectContaining({ issues: [] }) }]);
   });
 

@@ -322,7 +322,7 @@ describe("rewrites", () => {
   });
 
   test.each([
-    ["uri", "^https?://\\[", "https://[::1]/"],
+    ["uri", "^https?://\\[v1", "https://[v1.a]/"],
     ["time", ":60Z$", "23:59:60Z"],
     ["date", "^0000-", "0000-01-01"],
     ["hostname", "\\.$", "example.com."],
@@ -518,6 +518,30 @@ describe("limits", () => {
   });
 });
 
+test.each([
+  "http://json-schema.org/draft-07/schema#",
+  "https://json-schema.org/draft/2019-09/schema",
+  "https://json-schema.org/draft/2020-12/schema",
+])("a reference to %s leads to the schema of schemas", ($ref) => {
+  const schema = { type: "object", properties: { input: { $ref } }, required: ["input"] };
+  const { issues, schema: compiled } = compile(schema);
+  expect(issues.map(({ keyword }) => keyword)).not.toContain("$ref");
+  expect(JSON.stringify(compiled)).toContain("maxLength");
+  const validate = compileValidator(schema);
+  expect(validate({ input: { type: "object", minLength: 1 } })?.isCertain ?? false).toBe(false);
+  expect(validate({ input: 1 })).not.toBeNull();
+});
+
+test("a reference to the schema of draft 7 is validated, too", () => {
+  const $ref = "http://json-schema.org/draft-07/schema#";
+  const validate = compileValidator({ properties: { input: { $ref } } });
+  expect(validate({ input: { properties: { a: { minLength: 1 } } } })).toBeNull();
+  expect(validate({ input: { properties: { a: { minLength: "1" } } } })).toMatchObject({
+    isCertain: true,
+    place: "/input/properties/a/minLength",
+  });
+});
+
 test("what is not worked out when the steps end is left open, and told", () => {
   const letters = many(40, (index) => String.fromCodePoint(0x400 + 2 * index)).join("");
   const hard = many(60, (index) => [
@@ -530,6 +554,32 @@ test("what is not worked out when the steps end is left open, and told", () => {
   expect(schema).toMatchObject({ type: "object", required: ["a", "z"] });
   expect(JSON.stringify(schema)).toContain("first");
   expect(JSON.stringify(schema)).not.toContain("last");
+});
+
+test("what is not worked out when the time is over is left open, and told", () => {
+  const inner = (index: number) => ({
+    type: "object",
+    properties: { [`inner${index}`]: { type: "object", properties: { last: { const: index } } } },
+  });
+  const schema = {
+    type: "object",
+    properties: Object.fromEntries(many(40, (index) => [`p${index}`, inner(index)])),
+    required: ["p0"],
+  };
+  let looks = 0;
+  const compiledIn = (most: number) => {
+    looks = 0;
+    return compileSchema(schema, options, { isTimeOver: () => ++looks > most });
+  };
+  expect(compiledIn(Infinity)).toMatchObject({ issues: [], isTimedOut: false });
+  const all = looks;
+  const { issues, isTimedOut, schema: part } = compiledIn(all / 2);
+  expect(isTimedOut).toBe(true);
+  expect(issues).toEqual([expect.objectContaining({ reason: "was not worked out in time" })]);
+  expect(part).toMatchObject({ type: "object", required: ["p0"] });
+  expect(JSON.stringify(part)).toContain("inner0");
+  expect(JSON.stringify(part)).not.toContain('"const":39');
+  expect(() => compiledIn(0)).toThrow(expect.objectContaining({ code: "schema_timeout" }));
 });
 
 describe("what a short schema takes is counted in steps", () => {
@@ -585,7 +635,7 @@ describe("what a short schema takes is counted in steps", () => {
     ],
   ])("%s", (_name, schema) => {
     expect(JSON.stringify(schema).length).toBeLessThan(4096);
-    expect(() => compileSchema(schema, options, 200)).toThrow(
+    expect(() => compileSchema(schema, options, { maxSteps: 200 })).toThrow(
       expect.objectContaining({ code: "schema_too_large" }),
     );
   });
@@ -600,7 +650,9 @@ describe("what a short schema takes is counted in steps", () => {
   test("a format beside a pattern for the same takes few", () => {
     const uuid = { type: "string", format: "uuid", pattern: "^[0-9a-f]{8}-.{27}$" };
     const properties = Object.fromEntries(many(9, (index) => [`p${index}`, uuid]));
-    expect(compileSchema({ type: "object", properties }, options, 200).issues).toEqual([]);
+    expect(
+      compileSchema({ type: "object", properties }, options, { maxSteps: 200 }).issues,
+    ).toEqual([]);
   });
 });
 
@@ -667,7 +719,7 @@ test("a part that is written in many places is worked out once", () => {
       many(level === 0 ? 0 : 4, (index) => [`p${index}`, part(level - 1)]),
     ),
   });
-  expect(compileSchema(part(5), options, 200).issues).toEqual([]);
+  expect(compileSchema(part(5), options, { maxSteps: 200 }).issues).toEqual([]);
 });
 
 test("names that patterns match in too many ways are left open, not forbidden", () => {

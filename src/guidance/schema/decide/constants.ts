@@ -1,8 +1,8 @@
 /** `type`, `const` and `enum`, and the two types that have nothing else: null and booleans. */
 
 import { isJsonObject } from "../../../json.ts";
-import type { JsonType, Literal, ScalarAlternative } from "../types.ts";
-import type { Facts, Scalar } from "./facts.ts";
+import type { JsonType, Literal, Scalar, ScalarAlternative } from "../types.ts";
+import type { Facts } from "./facts.ts";
 import {
   type Keyword,
   type KeywordContext,

@@ -1,7 +1,8 @@
 /** What is known of a value of one JSON type: the conjunction of all keywords that speak of it. */
 
 import type { Regex } from "../regex/parse.ts";
-import type { JsonType, Literal, SchemaNode } from "../types.ts";
+import type { Solver } from "./keyword.ts";
+import type { JsonType, Literal, Scalar, SchemaNode } from "../types.ts";
 
 export interface PatternFact extends Place {
   source: string;
@@ -23,6 +24,16 @@ export interface ContainsFact {
   max: number;
   literal: Literal;
   path: string;
+}
+
+/** One property at least is such a one. */
+export interface NeededProperty extends Place {
+  /** By its name. */
+  isOne(name: string, solver: Solver): boolean;
+  /** What its value must be; null: anything. */
+  literal: Literal | null;
+  /** Each name that no schema lists is such a one. */
+  isAnyOther: boolean;
 }
 
 /** What the branches below one `unevaluated…` keyword have evaluated. */
@@ -47,8 +58,6 @@ export interface Place {
 export interface Excluded extends Place {
   value: Scalar;
 }
-
-export type Scalar = string | number | boolean | null;
 
 export class Facts {
   readonly type: JsonType;
@@ -86,6 +95,7 @@ export class Facts {
   patternProperties: { pattern: PatternFact; literal: Literal }[] = [];
   rest: RestFact[] = [];
   names: Literal[] = [];
+  needed: NeededProperty[] = [];
   required = new Set<string>();
   minProperties = 0;
   maxProperties = Infinity;
@@ -109,6 +119,7 @@ export class Facts {
     copy.patternProperties = [...this.patternProperties];
     copy.rest = [...this.rest];
     copy.names = [...this.names];
+    copy.needed = [...this.needed];
     copy.required = new Set(this.required);
     copy.scopes = this.scopes.map((scope) => ({
       ...scope,

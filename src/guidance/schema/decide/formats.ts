@@ -20,7 +20,8 @@ const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
 /** Readers of addresses take 64 characters before the @ and 254 in all (RFC 5321), which only many dots exceed here. */
 const emailLabel = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?";
-const email = `${atom}(?:\\.?${atom}){0,63}@(?:${emailLabel}\\.){1,4}[a-zA-Z]{2,24}`;
+const topLabel = "(?:[a-zA-Z]{2,24}|xn--[a-zA-Z0-9-]{0,20}[a-zA-Z0-9])";
+const email = `${atom}(?:\\.?${atom}){0,63}@(?:${emailLabel}\\.){1,4}${topLabel}`;
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
 const ipv4 = `(?:${octet}\\.){3}${octet}`;
 const hex = "[0-9a-fA-F]";
@@ -43,16 +44,20 @@ const duration = `P(?:[0-9]+W|${days}(?:T${hours})?|T${hours})`;
 const pathCharacter = `(?:[a-zA-Z0-9_.!~*'();:@&=+$,-]|%${hex}{2})`;
 /** With underscores, as services are called that are no hosts of the Internet. */
 const hostLabel = "[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?";
-const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${hostLabel}(?:\\.${hostLabel})*)?(?::[0-9]{1,5})?`;
+/** Addresses as they are mostly written: all together have too many states beside a pattern. */
+const addressInHost = `(?:${group}:){1,4}:(?:${group})?|::1?`;
+const host = `${hostLabel}(?:\\.${hostLabel})*|\\[(?:${addressInHost})\\]`;
+const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${host})?(?::[0-9]{1,5})?`;
 const path = `${pathCharacter}+(?:/${pathCharacter}*)*`;
 const afterPath = `(?:${pathCharacter}|[/?])*`;
 const ending = `(?:\\?${afterPath})?(?:#${afterPath})?`;
 const rooted = `//${authority}(?:/${pathCharacter}*)*|/(?:${path})?`;
+const scheme = "[a-zA-Z][a-zA-Z0-9+.-]*:";
 /** With an authority, as `https:` has it, or without, as `mailto:` and `urn:`. */
-const uri = `[a-zA-Z][a-zA-Z0-9+.-]*:(?:${rooted}|${path})${ending}`;
+const uri = `${scheme}(?:${rooted}|${path})${ending}`;
 /** A colon in its first segment would make that a scheme. */
 const relativePath = `(?:[a-zA-Z0-9_.!~*'();@&=+$,-]|%${hex}{2})+(?:/${pathCharacter}*)*`;
-const uriReference = `(?:${uri}|(?:${rooted}|${relativePath})?${ending})`;
+const uriReference = `(?:(?:${scheme})?(?:${rooted})|${scheme}${path}|${relativePath})?${ending}`;
 const domain = "(?:[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*\\.)+[a-zA-Z]{2,}";
 const url = `(?:https?|ftp)://${domain}(?::[0-9]{2,5})?(?:/(?:${path})?${ending})?`;
 const variable = "[a-zA-Z0-9_]+(?::[1-9][0-9]{0,3}|\\*)?";

@@ -38,7 +38,7 @@ export function isName(name: string, names: readonly Literal[], solver: Solver):
   return solver.alternatives("string", [...names, solver.made({ const: name })]).length > 0;
 }
 
-function isMatched(name: string, patterns: readonly PatternFact[], count: Count): boolean {
+export function isMatched(name: string, patterns: readonly PatternFact[], count: Count): boolean {
   return patterns.some(({ regex }) => matches(regex, name, count));
 }
 

@@ -2,7 +2,7 @@
 
 import { isJsonObject } from "../../../json.ts";
 import type { JsonType, Literal, ObjectAlternative } from "../types.ts";
-import type { Facts } from "./facts.ts";
+import type { Facts, NeededProperty, Place } from "./facts.ts";
 import {
   type Keyword,
   type KeywordContext,
@@ -15,7 +15,15 @@ import {
   never,
   unsupported,
 } from "./keyword.ts";
-import { isName, literalsOf, namesOf, patternsOf, patternsWithin, restsOf } from "./names.ts";
+import {
+  isMatched,
+  isName,
+  literalsOf,
+  namesOf,
+  patternsOf,
+  patternsWithin,
+  restsOf,
+} from "./names.ts";
 import { readPattern } from "./strings.ts";
 
 const types: readonly JsonType[] = ["object"];
@@ -41,9 +49,7 @@ export const objectKeywords: Record<string, Keyword> = {
         const literal = context.literal(true, "propertyNames");
         return fact((facts) => facts.names.push(literal));
       }
-      return value === true
-        ? never
-        : unsupported("is negated: an object with some such name cannot be described");
+      return value === true ? never : [needs(wrongName(context), context, "propertyNames")];
     },
   },
   // Read where its scope is opened.
@@ -72,15 +78,20 @@ function properties(value: unknown, context: KeywordContext): Way[] {
 function additionalProperties(value: unknown, context: KeywordContext): Way[] {
   const { schema, scopes, holds } = context;
   const names = new Set(keysOf(schema["properties"] ?? {}));
-  if (!holds)
-    return value === true
-      ? never
-      : unsupported("is negated: an object with some other property cannot be described");
+  if (!holds && value === true) return never;
   const sources = schema["patternProperties"];
   const patterns = isJsonObject(sources)
     ? Object.keys(sources).map((source) => readPattern(source, context))
     : [];
-  const literal = context.literal(true, "additionalProperties");
+  const literal = context.literal(holds, "additionalProperties");
+  if (!holds) {
+    const wanted: Wanted = {
+      isOne: (name, { count }) => !names.has(name) && !isMatched(name, patterns, count),
+      literal: value === false ? null : literal,
+      isAnyOther: value === false && patterns.length === 0,
+    };
+    return [needs(wanted, context, "additionalProperties", [...names])];
+  }
   return fact((facts) => {
     facts.rest.push({ names, patterns, literal });
     for (const scope of facts.scopesAt(scopes)) scope.allProperties = true;
@@ -91,9 +102,15 @@ function patternProperties(value: unknown, context: KeywordContext): Way[] {
   const { scopes, holds } = context;
   const sources = keysOf(value);
   if (!holds)
-    return sources.length === 0
-      ? never
-      : unsupported("is negated: an object with some such property cannot be described");
+    return sources.map((source) => {
+      const pattern = readPattern(source, context);
+      const wanted: Wanted = {
+        isOne: (name, { count }) => isMatched(name, [pattern], count),
+        literal: context.literal(false, "patternProperties", source),
+        isAnyOther: false,
+      };
+      return needs(wanted, context, "patternProperties");
+    });
   const entries = sources.map((source) => ({
     pattern: readPattern(source, context),
     literal: context.literal(true, "patternProperties", source),
@@ -162,6 +179,34 @@ function hasWithout(name: string, missing: string, context: KeywordContext): Way
   };
 }
 
+type Wanted = Omit<NeededProperty, keyof Place>;
+
+/** @param listed names that are none of those */
+function needs(
+  wanted: Wanted,
+  { node: { path } }: KeywordContext,
+  keyword: string,
+  listed: readonly string[] = [],
+): Way {
+  return {
+    change: (facts) => {
+      facts.needed.push({ ...wanted, path, keyword });
+      for (const name of wanted.isAnyOther ? listed : [])
+        if (!facts.properties.has(name)) facts.properties.set(name, []);
+    },
+  };
+}
+
+/** A name that `propertyNames` refuses. */
+function wrongName({ literal }: KeywordContext): Wanted {
+  const refused = literal(false, "propertyNames");
+  return {
+    isOne: (name, solver) => isName(name, [refused], solver),
+    literal: null,
+    isAnyOther: false,
+  };
+}
+
 function keysOf(value: unknown): string[] {
   return isJsonObject(value) ? Object.keys(value) : unsupported("must be an object");
 }
@@ -223,7 +268,61 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
     min: facts.minProperties,
     max: facts.maxProperties,
   };
-  return counted(object, facts, solver);
+  return facts.needed
+    .reduce((objects, one) => objects.flatMap((each) => withNeeded(each, one, solver)), [object])
+    .flatMap((each) => counted(each, facts, solver));
+}
+
+/** Each property that may be the needed one, in an object where it is. */
+function withNeeded(
+  object: ObjectAlternative,
+  needed: NeededProperty,
+  solver: Solver,
+): ObjectAlternative[] {
+  const { path, keyword, literal } = needed;
+  const ways = object.properties.flatMap((one): ObjectAlternative[] => {
+    if (!needed.isOne(one.name, solver)) return [];
+    const literals = literal === null ? one.state.literals : [...one.state.literals, literal];
+    if (!solver.mayHold(literals)) return [];
+    solver.count(object.properties.length * perProperty);
+    const held = { ...one, state: solver.state(literals), required: true };
+    const properties = object.properties.map((each) => (each === one ? held : each));
+    return [{ ...object, properties }];
+  });
+  const isOpen = object.patterns.length > 0 || solver.mayHold(object.rest.literals);
+  if (!isOpen) return ways;
+  const others = needed.isAnyOther ? withAnyOther(object, needed, solver) : null;
+  if (others !== null) return [...ways, ...others];
+  const reason = "is negated: an object with some such property cannot be described";
+  solver.report({ path, keyword, reason });
+  return [object];
+}
+
+/** Optional properties that are told apart by being there. */
+const mostToldApart = 4;
+
+/** With a property that is not listed, and none of those that are needed. @returns null where they are too many to tell */
+function withAnyOther(
+  object: ObjectAlternative,
+  needed: NeededProperty,
+  solver: Solver,
+): ObjectAlternative[] | null {
+  const optional = object.properties.filter(
+    ({ name, required, state }) =>
+      !required && !needed.isOne(name, solver) && solver.mayHold(state.literals),
+  );
+  if (optional.length > mostToldApart) return null;
+  const nothing = solver.state([solver.made(false)]);
+  return Array.from({ length: 2 ** optional.length }, (_, bits) => {
+    solver.count(object.properties.length * perProperty);
+    const chosen = new Set(optional.filter((_property, index) => bits & (1 << index)));
+    const properties = object.properties.map((each) => {
+      if (each.required || chosen.has(each)) return { ...each, required: true };
+      return { ...each, state: nothing };
+    });
+    const least = properties.filter(({ required }) => required).length + 1;
+    return { ...object, properties, min: Math.max(object.min, least) };
+  }).filter(({ min, max }) => min <= max);
 }
 
 /** The mask engine counts properties only where every named one is required. */

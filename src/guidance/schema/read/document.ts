@@ -5,6 +5,7 @@ import { isJsonObject } from "../../../json.ts";
 import type { Draft, JsonObject, SchemaNode } from "../types.ts";
 import { Contents } from "./contents.ts";
 import { modernSchema, plainKeywords } from "./draft.ts";
+import { withMetaSchemas } from "./meta-schemas.ts";
 
 /** JSON values in a schema, their nesting, and the characters of all strings together. */
 const limits = { values: 200_000, depth: 100, characters: 2 * 1024 * 1024 };
@@ -42,9 +43,10 @@ export class SchemaDocument {
     if (typeof value !== "boolean" && !isJsonObject(value))
       throw new FermataError("invalid_schema", "A JSON Schema is an object or a boolean.");
     checkSchemaSize(value);
-    const { schema, draft } = modernSchema(value);
+    const modern = modernSchema(value);
+    const schema = withMetaSchemas(modern.schema);
     this.#value = schema;
-    this.draft = draft;
+    this.draft = modern.draft;
     this.#resources.set(rootBase, "");
     this.#collect(schema, "", rootBase);
     this.root = this.#at("", schema, this.baseAt("", rootBase), "");

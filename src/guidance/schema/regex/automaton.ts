@@ -11,7 +11,7 @@ import { type CharacterSet, type Range, rangesOf } from "./sets.ts";
 export const maxMatchLength = 1000;
 
 /** Of comparisons. */
-const maxCompared = { states: 300, pairs: 50_000 };
+const maxCompared = { states: 400, pairs: 50_000 };
 
 /** Lookups for each. */
 const perPair = 10;
@@ -58,8 +58,31 @@ export function matches(regex: Regex, text: string, count: Count = uncounted): b
   return reached.has(last);
 }
 
+interface Comparison {
+  isDisjoint: boolean;
+  lookups: number;
+}
+
+const comparisons = new WeakMap<Regex, WeakMap<Regex, Comparison>>();
+
 /** Is there no text that both match? @returns false also where it cannot be told */
 export function areDisjoint(a: Regex, b: Regex, count: Count): boolean {
+  const known = comparisons.get(a) ?? new WeakMap<Regex, Comparison>();
+  comparisons.set(a, known);
+  let comparison = known.get(b);
+  if (comparison === undefined) {
+    let lookups = 0;
+    const isDisjoint = compare(a, b, (taken) => {
+      lookups += taken;
+      count(taken);
+    });
+    comparison = { isDisjoint, lookups };
+    known.set(b, comparison);
+  } else count(comparison.lookups);
+  return comparison.isDisjoint;
+}
+
+function compare(a: Regex, b: Regex, count: Count): boolean {
   const one = automatonOf(a, count);
   const other = automatonOf(b, count);
   if (Math.max(one.length, other.length) > maxCompared.states) return false;

@@ -13,8 +13,8 @@ const limits = {
   text: { states: 600, size: 6000, lookups: 2_000_000 },
   name: { states: 100, size: 500, lookups: 500_000 },
 };
-/** Patterns of which it is known what they are without looks. */
-const mostKnown = 200;
+/** Patterns that are read. */
+const mostKnown = 500;
 
 type Outcome = { regexes: readonly Regex[] | null } | { problem: string };
 
@@ -31,28 +31,29 @@ export function parsePattern(
   isNegated: boolean,
   count: Count,
 ): readonly Regex[] | null {
-  const regex = parseWithLooks(source, isNegated);
-  const regexes =
-    lookIn(regex) === null && !hasMiddleAnchor(regex)
-      ? [regex]
-      : remembered(`${isNegated ? "not" : "all"} ${source}`, count, (counted) =>
-          apart(regex, counted),
-        );
-  return regexes?.map(upToFirst) ?? null;
+  return remembered(`${isNegated ? "not" : "all"} ${source}`, count, (counted) => {
+    const regex = parseWithLooks(source, isNegated);
+    const isPlain = lookIn(regex) === null && !hasMiddleAnchor(regex);
+    const regexes = isPlain ? [regex] : apart(regex, counted);
+    return regexes?.map(upToFirst) ?? null;
+  });
 }
 
 /** @returns the pattern as one expression; null where no text matches. @throws as `parsePattern` */
 export function parseAsOne(source: string, count: Count): Regex | null {
-  const regex = parseWithLooks(source);
-  if (lookIn(regex) === null && !hasMiddleAnchor(regex)) return regex;
   const one = remembered(`one ${source}`, count, (counted) => {
+    const regex = parseWithLooks(source);
+    if (lookIn(regex) === null && !hasMiddleAnchor(regex)) return [regex];
     const without = withoutLooks(regex, limits.name, counted);
     return without && [without];
   });
   return one && one[0]!;
 }
 
-/** A schema's patterns come again and again; each takes the same of every schema. */
+/**
+ * A schema's patterns come again and again: the same expressions each time, so that what is known of them counts. Each takes
+ * the same of every schema.
+ */
 function remembered(
   key: string,
   count: Count,

@@ -37,8 +37,18 @@ export function invert(ranges: readonly Range[]): Range[] {
   return inverted;
 }
 
+const everything = invert([]);
+/** Looked up again and again while an automaton is walked. */
+const inverted = new WeakMap<CharacterSet, readonly Range[]>();
+
 /** What a property has is not looked up: it may be anything. */
-export function rangesOf({ ranges, properties, negated }: CharacterSet): readonly Range[] {
-  if (properties.length > 0) return invert([]);
-  return negated ? invert(ranges) : ranges;
+export function rangesOf(set: CharacterSet): readonly Range[] {
+  if (set.properties.length > 0) return everything;
+  if (!set.negated) return set.ranges;
+  let ranges = inverted.get(set);
+  if (ranges === undefined) {
+    ranges = invert(set.ranges);
+    inverted.set(set, ranges);
+  }
+  return ranges;
 }

@@ -1,6 +1,7 @@
 /** States to a schema in the keywords that the mask engine has, every one of them exact. */
 
 import type { States } from "../decide/states.ts";
+import { distinctKeyword } from "./distinct.ts";
 import type {
   Alternative,
   ArrayAlternative,
@@ -134,7 +135,9 @@ class SchemaWriter {
     }
   }
 
-  #array({ prefix, rest, min, max }: ArrayAlternative): JsonObject {
+  #array({ prefix, rest, min, max, distinct }: ArrayAlternative): JsonObject {
+    if (distinct !== undefined)
+      return { type: "array", [distinctKeyword]: distinct, minItems: min, maxItems: max };
     const dead = prefix.findIndex((state) => !this.#live.has(state));
     const tuple = dead < 0 ? prefix : prefix.slice(0, dead);
     const items = dead < 0 ? this.#schema(rest) : false;
