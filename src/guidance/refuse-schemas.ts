@@ -2,6 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import { finishInTurns, type Parts } from "../parts.ts";
+import { RecentMap } from "../recent-map.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
 import { checkSchemaSize } from "./schema/read/document.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -39,18 +40,19 @@ interface KeyedJob extends CompileJob {
 
 /** Characters of schemas that are kept. */
 const keptCharacters = 8 * 1024 * 1024;
-/** A small one takes ten times its characters. */
-const mostKept = 4096;
+/** A smaller schema counts as so many: what it becomes takes ten times its characters. */
+const leastCharacters = 2048;
 /** What is compiled on the spot: a schema so small, so easy, and as long as one request has taken so little time. */
 const spot = { characters: 4096, steps: 200, milliseconds: 10 };
 
 class SchemaStore {
-  /** By content, the least recently used first. */
-  readonly #kept = new Map<string, GuidedSchema>();
+  /** By content. */
+  readonly #kept = new RecentMap<string, GuidedSchema>(keptCharacters, (_, { length }) =>
+    Math.max(length, leastCharacters),
+  );
   readonly #thread = new SchemaThread();
   /** Apart: what waits to be compiled shall not keep a running answer waiting. */
   readonly #validation = new SchemaThread();
-  #characters = 0;
 
   /** @throws FermataError as `guidedSchemas` */
   async getAll(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
@@ -68,7 +70,7 @@ class SchemaStore {
       // After a failure some are missing.
       const result = results.get(key)!;
       if (result instanceof FermataError) throw refusal(use, result);
-      this.#keep(key, result);
+      this.#kept.set(key, result);
       if (use.strict) checkStrict(use, result);
       return result;
     });
@@ -115,18 +117,6 @@ class SchemaStore {
     );
     if (outcome !== undefined && "fault" in outcome) return outcome.fault;
     return unvalidated(outcome !== undefined && "error" in outcome ? outcome.error.message : "");
-  }
-
-  #keep(key: string, schema: GuidedSchema): void {
-    if (this.#kept.delete(key)) this.#characters -= key.length;
-    this.#kept.set(key, schema);
-    this.#characters += key.length;
-    for (const oldest of this.#kept.keys()) {
-      const fits = this.#characters <= keptCharacters && this.#kept.size <= mostKept;
-      if (fits || oldest === key) break;
-      this.#kept.delete(oldest);
-      this.#characters -= oldest.length;
-    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { farNumber, parseJson } from "../json.ts";
 import { type ErrorCode, FermataError } from "../errors.ts";
+import { RecentMap } from "../recent-map.ts";
 import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
 import { fitsWithoutNulls } from "./refused-nulls.ts";
 import { type Fault, type Validate, compileValidator } from "./validator.ts";
@@ -56,9 +57,8 @@ export function failed(
   return { error: { code, message } };
 }
 
-/** Of the thread, the least recently used first. */
-const validators = new Map<string, Validate>();
-const maxValidators = 100;
+/** Of the thread. */
+const validators = new RecentMap<string, Validate>(100);
 
 function validate({ text, written }: ValidateJob): Fault | null {
   const value = parseJson(written);
@@ -66,12 +66,7 @@ function validate({ text, written }: ValidateJob): Fault | null {
   const far = farNumber(value);
   if (far !== null) return { problem: `${far || "/"} is a number beyond 1.8e308`, isCertain: true };
   const validator = validators.get(text) ?? compileValidator(JSON.parse(text));
-  validators.delete(text);
   validators.set(text, validator);
-  for (const oldest of validators.keys()) {
-    if (validators.size <= maxValidators) break;
-    validators.delete(oldest);
-  }
   const fault = validator(value);
   const withoutNulls = fault && fitsWithoutNulls(value, fault, validator);
   return withoutNulls === null ? fault : { ...fault!, withoutNulls };
