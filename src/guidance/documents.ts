@@ -7,7 +7,7 @@ import type { GuidedSchema, SchemaUse } from "./refuse-schemas.ts";
 import { type Markup, documentStyle, jsonValue, literal, regexTerminal } from "./lark.ts";
 import { RegexError, parseRegex } from "./schema/regex/parse.ts";
 import { writeExact } from "./schema/regex/write.ts";
-import type { DocumentFormat, ReasoningMarkers } from "./types.ts";
+import type { DocumentFormat, ReasoningMarkers, RoundReasoning } from "./types.ts";
 
 export interface GuidedDocument {
   rules: string;
@@ -105,7 +105,7 @@ export interface GbnfPlace {
   markup: Markup;
   syntax: CallSyntax;
   markers: ReasoningMarkers | null;
-  reasoning: "no" | "split" | "open";
+  reasoning: RoundReasoning;
 }
 
 /** The client's grammar between the answer's own markers, after reasoning where there is some. */

@@ -24,6 +24,7 @@ import type {
   GuidedTool,
   Guidance,
   ReasoningMarkers,
+  RoundReasoning,
 } from "./types.ts";
 import type { Fault } from "./validator.ts";
 
@@ -175,7 +176,7 @@ export class OutputConstraints {
    */
   round(
     index: number,
-    reasoning: "no" | "split" | "open",
+    reasoning: RoundReasoning,
     callable?: readonly string[],
   ): GrammarSource | null {
     if (this.#gbnf === null && this.#document === null && this.#tools.length === 0) return null;
@@ -195,7 +196,7 @@ export class OutputConstraints {
 
   #grammar(
     isRequired: boolean,
-    reasoning: "no" | "split" | "open",
+    reasoning: RoundReasoning,
     callable: readonly string[] | undefined,
   ): GrammarSource {
     const { markers, syntax, markup } = this.#model;

@@ -10,7 +10,8 @@ import {
 } from "../formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
 import { Pauses } from "../../parts.ts";
-import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
+import { normalizeMessages } from "../template/normalize.ts";
 import { MarkFinder, type PromptMarks } from "./marks.ts";
 import { findBeginnings } from "./prompt-digest.ts";
 import type { SpliceRecord, SpliceStore } from "./splice-store.ts";

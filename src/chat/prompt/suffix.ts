@@ -3,7 +3,7 @@
  * to those tokens is the whole cost of a tool round. Null when the template rewrites what came before.
  */
 
-import type { ReasoningMarkers } from "../template/normalize.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
 import type {
   ChatTemplate,
   RenderMessage,

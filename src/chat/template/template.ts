@@ -10,7 +10,8 @@ import { JinjaTemplate } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/library.ts";
 import { parseExactJson } from "../../json.ts";
 import { type Parts, finish, finishInTurns } from "../../parts.ts";
-import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
+import { normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
   type ReasoningDefault,
