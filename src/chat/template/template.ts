@@ -1,7 +1,7 @@
 /** The model's own Jinja template: messages and tools in, guarded prompt text out. */
 
 import { FermataError } from "../../errors.ts";
-import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
+import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import { CallIds } from "./call-ids.ts";
 import { type TemplateMessage, rewriteMessages } from "./rewrite-messages.ts";
 import { TemplateTooCostly } from "./jinja/budget.ts";
@@ -54,7 +54,7 @@ export interface RenderOptions extends RenderScope {
 
 export interface TemplateOptions {
   /** How calls are written where the template has no section for tools. */
-  syntax?: CallSyntax | undefined;
+  syntax: CallSyntax;
   reasoningByDefault?: ReasoningDefault | undefined;
 }
 
@@ -77,7 +77,7 @@ export class ChatTemplate {
     source: string | null,
     model: ChatModel,
     reasoning: ReasoningMarkers | null,
-    { syntax = hermesCalls, reasoningByDefault = "auto" }: TemplateOptions = {},
+    { syntax, reasoningByDefault = "auto" }: TemplateOptions,
   ) {
     try {
       this.#template = new JinjaTemplate(source ?? "");
@@ -201,8 +201,15 @@ export class ChatTemplate {
     }
   }
 
-  #chooseMarks(messages: readonly RenderMessage[], { tools, templateVariables }: RenderOptions): Marks {
-    const inputs = [this.source ?? "", JSON.stringify(tools), JSON.stringify(templateVariables ?? {})];
+  #chooseMarks(
+    messages: readonly RenderMessage[],
+    { tools, templateVariables }: RenderOptions,
+  ): Marks {
+    const inputs = [
+      this.source ?? "",
+      JSON.stringify(tools),
+      JSON.stringify(templateVariables ?? {}),
+    ];
     for (const message of messages) {
       if (message.role === "sentinel") continue;
       inputs.push(message.content);
