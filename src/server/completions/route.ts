@@ -13,7 +13,7 @@ import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
 import { TextCompletionStream, wireTextCompletion } from "./completion.ts";
-import { parseCompletionRequestInParts } from "./fields.ts";
+import { parseCompletionRequest } from "./fields.ts";
 import { Infill } from "../answer/infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
@@ -33,7 +33,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
       const body = await finishInTurns(
-        parseCompletionRequestInParts(request.body, { ...model, sampling }, warnings.warn),
+        parseCompletionRequest(request.body, { ...model, sampling }, warnings.warn),
       );
       refuseAgent(body.model, services, "/v1/chat/completions");
       warnOfModel(body.model, context);
