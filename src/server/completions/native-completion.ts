@@ -1,7 +1,6 @@
 /** The two wire formats of POST /completion. */
 
 import type { ContentToken, TokenProbability } from "../../chat/types.ts";
-import type { Sampling } from "../../engine/types.ts";
 import type { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
@@ -10,23 +9,13 @@ import { jsonMessage, type SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
-import type { TokenRecord } from "../answer/token-record.ts";
-import type { TokenTimes } from "../answer/token-times.ts";
 import type { TimesWanted } from "../body/generation.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
-
-/** One of the answers. */
-export interface NativeChoice {
-  /** The prompt's text. */
-  prompt: string;
-  sampling: Sampling;
-  times: TokenTimes;
-  record: TokenRecord;
-}
+import type { TextChoice } from "./text-choices.ts";
 
 export interface NativeShape {
   model: string;
-  choices: readonly NativeChoice[];
+  choices: readonly TextChoice[];
   stop: readonly string[];
   maxTokens: number | undefined;
   topLogprobs: number | undefined;
@@ -78,7 +67,9 @@ export class NativeCompletionStream implements AnswerStream<ChoiceEvent> {
     if (event.type === "content") {
       const { text, logprobs = [] } = event;
       if (text.includes("\n")) this.#broken.add(index);
-      return [{ ...this.#piece(index, text, record.take()), ...probabilities(logprobs, postSampling) }];
+      return [
+        { ...this.#piece(index, text, record.take()), ...probabilities(logprobs, postSampling) },
+      ];
     }
     if (event.type !== "finish") return [];
     const hasNewLine = this.#broken.has(index);

@@ -1,7 +1,7 @@
 /** POST /completion and /infill, as llama-server has them. */
 
 import type { RouteOptions } from "fastify";
-import { collectChoices, drawSeed, runChoices, withSeed } from "../answer/choices.ts";
+import { collectChoices, drawSeed, runChoices } from "../answer/choices.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { Sink } from "../../tools/event-stream.ts";
@@ -16,9 +16,8 @@ import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
-import { TokenRecord } from "../answer/token-record.ts";
-import { TokenTimes } from "../answer/token-times.ts";
 import { warnOfModel } from "../answer/target.ts";
+import { textChoices } from "./text-choices.ts";
 
 /** Reads a body. */
 type ReadRequest = (
@@ -41,7 +40,7 @@ export function nativeCompletionRoutes(context: RouteContext): RouteOptions[] {
 }
 
 function nativeRoute(context: RouteContext, url: string, read: ReadRequest): RouteOptions {
-  const { services, config, metrics, active, warnings } = context;
+  const { services, config, active, warnings } = context;
   const { engine, model } = services;
   return {
     method: "POST",
@@ -67,16 +66,9 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
       const prompts = await Promise.all(
         body.prompts.map((pieces) => tokenizePrompt(pieces, engine)),
       );
-      const choices = Array.from({ length: prompts.length * body.n }, (_, choice) => {
-        const record = new TokenRecord();
-        record.prompt = prompts[Math.floor(choice / body.n)]!;
-        return {
-          prompt: engine.detokenize(record.prompt),
-          sampling: withSeed(body.sampling, choice % body.n),
-          times: new TokenTimes(metrics, startedAt),
-          record,
-        };
-      });
+      const choices = textChoices(prompts, body, context, startedAt, (prompt) =>
+        engine.detokenize(prompt),
+      );
       const run = (choice: number, signal: AbortSignal, sink: Sink<RunEvent>): Promise<void> => {
         const { sampling: drawnBy, times, record } = choices[choice]!;
         const asked = { ...options, prompt: record.prompt, sampling: drawnBy, signal };
