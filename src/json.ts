@@ -62,7 +62,9 @@ export function exactText(json: string): string {
   return json.replaceAll(markedNumbers, "$1");
 }
 
-export function isJsonObject(value: unknown): value is { [key: string]: unknown } {
+export type JsonObject = { [key: string]: unknown };
+
+export function isJsonObject(value: unknown): value is JsonObject {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject && !(value instanceof NumberText);
 }

@@ -4,8 +4,9 @@ import { FermataError } from "../errors.ts";
 import type { CommandContext, ParsedArguments } from "./command.ts";
 import { configLayers, expandKey } from "./config.ts";
 import { inGroup } from "./option-table.ts";
-import { fromEnvironment, mergeLayers } from "./option-values.ts";
-import { type ServeConfig, serveOptions } from "./options.ts";
+import { mergeLayers, ownOptions } from "./option-values.ts";
+import { serveOptions } from "./options.ts";
+import { localUrl } from "./port.ts";
 
 /** @param group of the help */
 export function serverOptions(group: string) {
@@ -20,23 +21,14 @@ export function serverOptions(group: string) {
   });
 }
 
-/** Where a server with these options is reached from this machine. */
-export function localUrl({ host, port }: Pick<ServeConfig, "host" | "port">): string {
-  const reached = ["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host;
-  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
-}
-
 /** With the port and the key of fermata.json, as the server has them. @throws FermataError endpoint_failed | invalid_option */
 export async function askServer(
   path: string,
   { values }: ParsedArguments,
   { env, cwd }: Pick<CommandContext, "env" | "cwd">,
 ): Promise<unknown> {
-  const table = serverOptions("Server");
-  const given = new Map([...values].filter(([key]) => key in table));
-  const named = mergeLayers(table, [given, fromEnvironment(table, env, cwd)]).url;
-  const flags = new Map([...given].filter(([name]) => name in serveOptions));
-  const layers = configLayers(flags, env, cwd).map((layer) => layer.values);
+  const { url: named } = ownOptions(serverOptions("Server"), values, { env, cwd });
+  const layers = configLayers(values, env, cwd).map((layer) => layer.values);
   const options = mergeLayers(serveOptions, layers);
   const url = named ?? localUrl(options);
   const [key] = options.apiKey.flatMap((one) => expandKey(one, cwd));

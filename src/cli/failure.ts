@@ -2,12 +2,14 @@
 
 import { FermataError } from "../errors.ts";
 
-/** The user can put it right. */
-const usageExitCode = 2;
-/** As shells have it for SIGINT. */
-const interruptedExitCode = 130;
-/** The fault is ours. */
-const crashExitCode = 1;
+export const exitCodes = {
+  /** What was asked for did not come about, or the fault is ours. */
+  failed: 1,
+  /** The user can put it right. */
+  usage: 2,
+  /** As shells have it for SIGINT. */
+  interrupted: 130,
+};
 
 /** How a worker ended before it served. One that left by itself has said why. */
 export class WorkerExit {
@@ -25,16 +27,16 @@ export function describeFailure(error: unknown): { text: string; exitCode: numbe
   if (error instanceof FermataError && error.code !== "internal_error") {
     return {
       text: `fermata: ${error.message.replaceAll(/\s*\n\s*/g, " ")}\n`,
-      exitCode: usageExitCode,
+      exitCode: exitCodes.usage,
     };
   }
   if (error instanceof Error && error.name === "AbortError")
-    return { text: "", exitCode: interruptedExitCode };
+    return { text: "", exitCode: exitCodes.interrupted };
   if (error instanceof WorkerExit) {
     const { code, signal } = error;
     const text = `fermata: the engine's process was ended by ${signal} while it started.\n`;
-    return { text: signal === null ? "" : text, exitCode: code || crashExitCode };
+    return { text: signal === null ? "" : text, exitCode: code || exitCodes.failed };
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { text: `fermata: ${text}\n`, exitCode: crashExitCode };
+  return { text: `fermata: ${text}\n`, exitCode: exitCodes.failed };
 }

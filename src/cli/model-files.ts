@@ -7,13 +7,6 @@ import { FermataError } from "../errors.ts";
 
 type DefaultSampling = Omit<Sampling, "seed" | "logitBias" | "script">;
 
-export interface ModelChoice {
-  path: string;
-  /** File name without `.gguf` and part; what `model` says in responses. */
-  id: string;
-  sampling: DefaultSampling;
-}
-
 /**
  * models/manifest.json. `sampling` replaces defaults for a file that stands beside the manifest: a
  * small model may need to be greedy.
@@ -37,10 +30,9 @@ export const defaultSampling: DefaultSampling = {
   penaltyLastN: 64,
 };
 
-/** @throws FermataError model_not_found, if none is named and none is bundled, or a folder has not one */
-export function chooseModel(given: string | undefined, bundled: string): ModelChoice {
-  const path = given === undefined ? bundledModel(bundled) : resolveModelPath(given);
-  return { path, id: modelName(path), sampling: samplingOf(path) };
+/** Its path. @throws FermataError model_not_found, if none is named and none is bundled, or a folder has not one */
+export function chooseModel(given: string | undefined, bundled: string): string {
+  return given === undefined ? bundledModel(bundled) : resolveModelPath(given);
 }
 
 /**

@@ -12,7 +12,7 @@ import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { pulledModelsFolder } from "./folders.ts";
 import { ModelsFolder } from "./models-folder.ts";
 import { inGroup } from "./option-table.ts";
-import { fromEnvironment, mergeLayers } from "./option-values.ts";
+import { mergeLayers, ownOptions } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
 import { bytesText } from "./progress.ts";
 import { table } from "./table.ts";
@@ -181,11 +181,11 @@ function leavingText({ is_pinned: isPinned, uses, leaves_at: at }: ServedModelSt
 
 function openFolder(
   { values }: ParsedArguments,
-  { env, cwd }: CommandContext,
+  context: CommandContext,
 ): { folder: ModelsFolder; path: string } {
-  const options = mergeLayers(folderOptions, [values, fromEnvironment(folderOptions, env, cwd)]);
-  const path = options.modelsDir ?? pulledModelsFolder(env);
-  if (options.modelsDir === undefined && !existsSync(path))
+  const { modelsDir } = ownOptions(folderOptions, values, context);
+  const path = modelsDir ?? pulledModelsFolder(context.env);
+  if (modelsDir === undefined && !existsSync(path))
     throw new FermataError(
       "model_not_found",
       `No model was pulled yet: ${path} is not there. "fermata pull OWNER/NAME" fetches one; --models-dir names another folder.`,

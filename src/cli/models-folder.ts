@@ -155,8 +155,8 @@ export function defaultModel(
     const message = `There is no model ${nameIn(model)} in ${modelsDir}.${near} There are ${names.join(", ")}.`;
     throw new FermataError("model_not_found", message, { param: "model" });
   }
-  const { path, id } = chooseModel(model, modelsDirectory);
-  return modelFile(path, alias ?? id);
+  const path = chooseModel(model, modelsDirectory);
+  return modelFile(path, alias ?? modelName(path));
 }
 
 /** Options that are paths are absolute; what was written is the end of it. */

@@ -29,6 +29,15 @@ type SpecOf<Kind> = Extract<OptionSpec, { kind: Kind }>;
 /** By key of the option. */
 export type Layer = ReadonlyMap<string, unknown>;
 
+/** What a command's own options are: flags come first, then the environment. @throws FermataError invalid_option */
+export function ownOptions<Table extends OptionTable>(
+  table: Table,
+  flags: Layer,
+  { env, cwd }: { env: NodeJS.ProcessEnv; cwd: string },
+): ValuesOf<Table> {
+  return mergeLayers(table, [flags, fromEnvironment(table, env, cwd)]);
+}
+
 /** The first layer that has a value counts. */
 export function mergeLayers<Table extends OptionTable>(
   table: Table,

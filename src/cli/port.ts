@@ -3,6 +3,7 @@
 import { createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { FermataError, invalidOption } from "../errors.ts";
+import type { ServeConfig } from "./options.ts";
 
 /** Before minutes are spent on loading a model. @throws FermataError port_in_use | invalid_option */
 export async function assertPortFree(port: number, host: string): Promise<void> {
@@ -35,9 +36,13 @@ export async function listenBare(server: Server, port: number, host: string): Pr
 function urlOf(server: Server, port: number, host: string): string {
   const address = server.address();
   const actualPort = typeof address === "object" && address !== null ? address.port : port;
-  const everywhere = host === "0.0.0.0" || host === "::";
-  const name = everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
-  return `http://${name}:${actualPort}`;
+  return localUrl({ host, port: actualPort });
+}
+
+/** Where a server with these options is reached from this machine. */
+export function localUrl({ host, port }: Pick<ServeConfig, "host" | "port">): string {
+  const reached = ["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
 }
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): FermataError {

@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { invalidOption } from "../errors.ts";
 import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { inGroup } from "./option-table.ts";
-import { fromEnvironment, mergeLayers } from "./option-values.ts";
+import { ownOptions } from "./option-values.ts";
 
 const mib = 2 ** 20;
 
@@ -67,11 +67,8 @@ machines. SIGINT and SIGTERM end it.
 };
 
 /** Does not return while it serves. @throws FermataError invalid_option | port_in_use */
-async function runRpcServer(
-  { values }: ParsedArguments,
-  { env, cwd, err }: CommandContext,
-): Promise<number> {
-  const given = mergeLayers(options, [values, fromEnvironment(options, env, cwd)]);
+async function runRpcServer({ values }: ParsedArguments, context: CommandContext): Promise<number> {
+  const given = ownOptions(options, values, context);
   const host = given.host === "localhost" ? "127.0.0.1" : given.host;
   if (!isIPv4(host))
     throw invalidOption(
@@ -97,7 +94,7 @@ async function runRpcServer(
       "mem",
     );
   const memoryBytes = given.mem === undefined ? process.availableMemory() : given.mem * mib;
-  err(
+  context.err(
     isOpen
       ? `WARNING: every machine that reaches ${host}:${given.port} may read and change all that this process may.\n`
       : `Only programs of this machine reach ${host}:${given.port}; those may read and change all that this process may.\n`,

@@ -1,8 +1,7 @@
 /** The command line, apart from the process that it runs in. */
 
 import { type FermataError, invalidOption } from "../errors.ts";
-import type { CommandContext, ParsedArguments } from "./command.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { commands } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
 import { commandHelp, generalHelp } from "./help.ts";
@@ -15,13 +14,7 @@ export async function runCommandLine(
   args: readonly string[],
   context: CommandContext,
 ): Promise<number | null> {
-  try {
-    return await dispatch(args, context);
-  } catch (error) {
-    const { text, exitCode } = describeFailure(error);
-    context.err(text);
-    return exitCode;
-  }
+  return await answer(args, context, ({ command, parsed }) => command.run(parsed, context));
 }
 
 /**
@@ -33,11 +26,27 @@ export async function answerBeforeBuild(
   args: readonly string[],
   context: CommandContext,
 ): Promise<number | null> {
-  try {
-    const read = readCommandLine(args, context);
-    if (typeof read === "string") return print(context, read);
-    await read.command.check?.(read.parsed, context);
+  return await answer(args, context, async ({ command, parsed }) => {
+    await command.check?.(parsed, context);
     return null;
+  });
+}
+
+interface CommandLine {
+  command: Command;
+  parsed: ParsedArguments;
+}
+
+async function answer(
+  args: readonly string[],
+  context: CommandContext,
+  work: (line: CommandLine) => Promise<number | null>,
+): Promise<number | null> {
+  try {
+    const line = readCommandLine(args, context);
+    if (typeof line !== "string") return await work(line);
+    context.out(line);
+    return 0;
   } catch (error) {
     const { text, exitCode } = describeFailure(error);
     context.err(text);
@@ -45,17 +54,8 @@ export async function answerBeforeBuild(
   }
 }
 
-async function dispatch(args: readonly string[], context: CommandContext): Promise<number | null> {
-  const read = readCommandLine(args, context);
-  if (typeof read === "string") return print(context, read);
-  return read.command.run(read.parsed, context);
-}
-
 /** A text that was asked for, or a command to run. @throws FermataError invalid_option */
-function readCommandLine(
-  args: readonly string[],
-  context: CommandContext,
-): string | { command: Command; parsed: ParsedArguments } {
+function readCommandLine(args: readonly string[], context: CommandContext): string | CommandLine {
   const [name = "--help", ...rest] = args;
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
     return generalHelp(commands);
@@ -72,11 +72,6 @@ function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   const own = end < 0 ? args : args.slice(0, end);
   return own.includes("--help") || own.includes("-h");
-}
-
-function print(context: CommandContext, text: string): number {
-  context.out(text);
-  return 0;
 }
 
 /** What Ollama and LM Studio call them. */

@@ -7,7 +7,7 @@ import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext, ParsedArguments } from "./command.ts";
 import { storePath } from "./folders.ts";
 import { inGroup } from "./option-table.ts";
-import { fromEnvironment, mergeLayers } from "./option-values.ts";
+import { ownOptions } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
 
 const actions = ["check", "backup", "export"];
@@ -46,9 +46,10 @@ what users wrote, as the store and its copies do.
 /** Resolves to the exit code. @throws FermataError invalid_option | store_invalid | store_in_use */
 async function runStore(
   { values, operands }: ParsedArguments,
-  { cwd, env, out }: CommandContext,
+  context: CommandContext,
 ): Promise<number> {
-  const given = mergeLayers(options, [values, fromEnvironment(options, env, cwd)]);
+  const { cwd, env, out } = context;
+  const given = ownOptions(options, values, context);
   const path = storePath({ store: given.store }, env);
   if (path === null)
     throw invalidOption('"none" is no store. Name its file with --store.', "store");

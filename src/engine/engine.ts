@@ -10,6 +10,7 @@ import { type DeviceUse, deviceUse } from "./fit.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { awaitNative, callNative, fromThrown } from "./native-errors.ts";
 import { defaultMaxQueue } from "./options.ts";
+import { RecentMap } from "../recent-map.ts";
 import { Turns } from "../turns.ts";
 import type {
   CacheInfo,
@@ -27,8 +28,14 @@ import type {
 /** Texts with at least this many characters are tokenized one at a time, because they take seconds. */
 const longText = 1024 * 1024;
 
-/** Limit of the compiled grammars that no generation uses. */
-const grammarCacheBytes = 64 * 1024 * 1024;
+/** Compiled grammars that are kept for later requests. */
+const keptGrammarBytes = 64 * 1024 * 1024;
+
+interface CompiledGrammar {
+  grammar: Promise<Grammar>;
+  /** 0: it is being compiled. */
+  bytes: number;
+}
 
 function queueFull(): FermataError {
   return new FermataError("queue_full", "Too many requests are waiting.");
@@ -54,7 +61,10 @@ export class Engine {
   readonly #retain: boolean;
   readonly #ownersShare: boolean;
   readonly #router: BatchRouter;
-  readonly #grammars: GrammarCache;
+  readonly #grammars = new RecentMap<string, CompiledGrammar>(
+    keptGrammarBytes,
+    ({ bytes }) => bytes,
+  );
   /** At most one takes one of Node's few worker threads: the others are for short texts. */
   readonly #longTexts = new Turns();
   readonly #queue = new FairQueue<EngineGeneration>((generation) => generation.enter());
@@ -74,10 +84,6 @@ export class Engine {
     this.#ownersShare = ownersShare;
     this.#maxQueue = maxQueue;
     router.onStart((generation) => this.#queue.remove(generation));
-    this.#grammars = new GrammarCache(
-      ({ kind, text }) => native.compileGrammar(kind, text),
-      grammarCacheBytes,
-    );
     this.model = { ...native.model, description: describe(native.model) };
     this.cache = { ...native.cache, isShared };
     this.deviceUse = deviceUse;
@@ -127,12 +133,25 @@ export class Engine {
   }
 
   /**
-   * Compiles off the JavaScript thread, in bounded time. Recently compiled grammars are cached.
+   * Compiles off the JavaScript thread, in bounded time. Equal grammars are compiled once, as long as they are kept.
    * @throws FermataError invalid_grammar (the message says what is wrong) | engine_closed
    */
   async compileGrammar(source: GrammarSource): Promise<Grammar> {
     this.#checkOpen();
-    return await awaitNative(() => this.#grammars.get(source));
+    return await awaitNative(() => this.#grammar(source));
+  }
+
+  #grammar({ kind, text }: GrammarSource): Promise<Grammar> {
+    const key = `${kind} ${text}`;
+    const known = this.#grammars.get(key);
+    const compiled = known ?? { grammar: this.#native.compileGrammar(kind, text), bytes: 0 };
+    this.#grammars.set(key, compiled);
+    if (known === undefined)
+      compiled.grammar.then(
+        ({ bytes }) => this.#grammars.set(key, Object.assign(compiled, { bytes })),
+        () => this.#grammars.delete(key),
+      );
+    return compiled.grammar;
   }
 
   /**
@@ -254,52 +273,6 @@ export class Engine {
 
 function closedError(): FermataError {
   return new FermataError("engine_closed", "The engine is closed.");
-}
-
-/** Compiled grammars by content, the least recently used first. Equal grammars are compiled once. */
-class GrammarCache {
-  readonly #compile: (source: GrammarSource) => Promise<Grammar>;
-  readonly #maxBytes: number;
-  // A failed compile is not kept.
-  readonly #entries = new Map<string, { grammar: Promise<Grammar>; bytes: number }>();
-  #bytes = 0;
-
-  constructor(compile: (source: GrammarSource) => Promise<Grammar>, maxBytes: number) {
-    this.#compile = compile;
-    this.#maxBytes = maxBytes;
-  }
-
-  get(source: GrammarSource): Promise<Grammar> {
-    const key = `${source.kind} ${source.text}`;
-    const known = this.#entries.get(key);
-    if (known) {
-      this.#entries.delete(key);
-      this.#entries.set(key, known);
-      return known.grammar;
-    }
-    const entry = { grammar: this.#compile(source), bytes: 0 };
-    this.#entries.set(key, entry);
-    entry.grammar.then(
-      ({ bytes }) => {
-        if (this.#entries.get(key) !== entry) return;
-        entry.bytes = bytes;
-        this.#bytes += bytes;
-        this.#evict();
-      },
-      () => this.#entries.delete(key),
-    );
-    return entry.grammar;
-  }
-
-  /** Removes the least recently used ones. A grammar that is being compiled has no size yet and stays. */
-  #evict(): void {
-    for (const [key, { bytes }] of this.#entries) {
-      if (this.#bytes <= this.#maxBytes) return;
-      if (bytes === 0) continue;
-      this.#entries.delete(key);
-      this.#bytes -= bytes;
-    }
-  }
 }
 
 /** Turns biases of texts into biases of their tokens, special tokens included, and banned texts into banned tokens. */

@@ -1,6 +1,6 @@
 /** The engine's options: defaults for this model and machine, and ranges. */
 
-import { invalidOption } from "../errors.ts";
+import { type FermataError, invalidOption } from "../errors.ts";
 import type { NativeLoadOptions, NativeRedisAddress } from "../native/addon-types.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
 import { createHash } from "node:crypto";
@@ -9,6 +9,9 @@ import { availableParallelism } from "node:os";
 import { basename, resolve } from "node:path";
 
 type OptionName = keyof EngineOptions;
+type WholeOption = {
+  [Name in OptionName]-?: EngineOptions[Name] extends number | undefined ? Name : never;
+}[OptionName];
 
 /** The model and machine that the defaults depend on. */
 export interface LoadFacts {
@@ -43,81 +46,38 @@ const maximumInt32 = 2 ** 31 - 1;
  * @throws FermataError invalid_option, its `param` naming the option
  */
 export function resolveOptions(options: EngineOptions, facts: LoadFacts): NativeLoadOptions {
-  const parallel = integer("parallel", options.parallel ?? 4, 1, maximumSlots);
-  const retainedSlots = integer(
-    "retainedSlots",
-    options.retainedSlots ?? parallel,
-    0,
-    maximumSlots,
-  );
-  if (parallel + retainedSlots > maximumSlots) {
-    throw invalidOption(
+  const whole = (name: WholeOption, standard: number, lowest: number, highest: number): number =>
+    integer(name, options[name] ?? standard, lowest, highest);
+  const parallel = whole("parallel", 4, 1, maximumSlots);
+  const retainedSlots = whole("retainedSlots", parallel, 0, maximumSlots);
+  if (parallel + retainedSlots > maximumSlots)
+    throw refused(
+      "parallel",
       `parallel and retainedSlots may not exceed ${maximumSlots} together.`,
-      "parallel" satisfies OptionName,
     );
-  }
   // -1: all layers.
-  const gpuLayers = integer("gpuLayers", options.gpuLayers ?? 0, -1, 10_000);
+  const gpuLayers = whole("gpuLayers", 0, -1, 10_000);
   const onGpu = gpuLayers !== 0;
   const deterministic = options.deterministic ?? false;
   const kvLayout = resolveLayout(options.kvLayout ?? "auto", onGpu && !deterministic);
-  if (deterministic && kvLayout === "unified") {
-    throw invalidOption(
-      "A deterministic engine needs the streams layout.",
-      "kvLayout" satisfies OptionName,
-    );
-  }
+  if (deterministic && kvLayout === "unified")
+    throw refused("kvLayout", "A deterministic engine needs the streams layout.");
   const cacheTypeK = options.cacheTypeK ?? "f16";
   const cacheTypeV = options.cacheTypeV ?? "f16";
+  const usual = Math.min(contextLimit(facts) ?? usualContext, usualContext);
+  const contextSize = whole("contextSize", usual, 32, longestOption);
   // In streams each slot has its own cells; a pool needs cells for the sequences that may run at once.
   const sequences = kvLayout === "streams" ? parallel + retainedSlots : parallel;
-  const contextSize = integer(
-    "contextSize",
-    options.contextSize ?? Math.min(contextLimit(facts) ?? usualContext, usualContext),
-    32,
-    longestOption,
-  );
-  const { positions } = facts;
-  if (positions !== undefined && contextSize > longestContext(positions)) {
-    throw invalidOption(
-      `contextSize may be ${longestContext(positions)} at most, not ${contextSize}: the model has weights for ${positions} positions.`,
-      "contextSize" satisfies OptionName,
-    );
-  }
   const cellsTotal = contextSize * sequences;
-  if (cellsTotal > maximumInt32) {
-    throw invalidOption(
-      `The cache would have ${cellsTotal} cells, 2^31 or more.`,
-      "contextSize" satisfies OptionName,
-    );
-  }
-  const stepTokenBudget = integer(
-    "stepTokenBudget",
-    options.stepTokenBudget ?? 512,
-    parallel,
-    16_384,
-  );
-  const cacheRam = integer("cacheRam", options.cacheRam ?? 0, 0, 2 ** 24);
-  const cacheDisk = integer("cacheDisk", options.cacheDisk ?? 0, 0, 2 ** 30);
+  checkContext(contextSize, cellsTotal, facts);
+  const stepTokenBudget = whole("stepTokenBudget", 512, parallel, 16_384);
+  const cacheRam = whole("cacheRam", 0, 0, 2 ** 24);
+  const cacheDisk = whole("cacheDisk", 0, 0, 2 ** 30);
   const { cacheDir, cacheRemote, draftModel } = options;
-  if (deterministic && draftModel !== undefined)
-    throw invalidOption(
-      "A deterministic engine has no drafts: leave draftModel out.",
-      "draftModel" satisfies OptionName,
-    );
   const draftMtp = options.draftMtp ?? false;
-  if (draftMtp && (deterministic || draftModel !== undefined))
-    throw invalidOption(
-      deterministic
-        ? "A deterministic engine has no drafts: leave draftMtp out."
-        : "draftMtp and draftModel exclude each other. Give one.",
-      "draftMtp" satisfies OptionName,
-    );
+  checkDrafts(options);
   if (cacheDisk > 0 && cacheDir === undefined && cacheRemote === undefined)
-    throw invalidOption(
-      "cacheDisk needs cacheDir: a folder for the files.",
-      "cacheDir" satisfies OptionName,
-    );
+    throw refused("cacheDir", "cacheDisk needs cacheDir: a folder for the files.");
   return {
     modelPath: options.modelPath,
     contextSize,
@@ -128,7 +88,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cacheDiskBytes: cacheDisk * mib,
     cacheDir: cacheDir === undefined ? "" : resolve(cacheDir, folderOf(options.modelPath)),
     ...(cacheRemote === undefined ? {} : { cacheRemote: redisAddress(cacheRemote) }),
-    threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
+    threads: whole("threads", facts.physicalCores, 1, 512),
     adaptThreads: options.threads === undefined,
     gpuLayers,
     llama: options.llama ?? {},
@@ -144,21 +104,38 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
       : {
           draftModel: {
             modelPath: draftModel,
-            gpuLayers: gpuLayers === 0 ? 0 : -1,
+            gpuLayers: onGpu ? -1 : 0,
             contextSize: facts.draftContext ?? longestOption,
           },
         }),
     stepTokenBudget,
-    targetItlMs: integer("targetItlMs", options.targetItlMs ?? 250, 0, maximumInt32),
+    targetItlMs: whole("targetItlMs", 250, 0, maximumInt32),
     shortChunks: options.targetItlMs === undefined,
-    microBatch: Math.min(
-      integer("microBatch", options.microBatch ?? 512, 1, 16_384),
-      stepTokenBudget,
-    ),
-    holdLeaseMs: integer("holdLeaseMs", options.holdLeaseMs ?? 600_000, 1, maximumInt32),
-    maxQueue: integer("maxQueue", options.maxQueue ?? defaultMaxQueue, 0, 65_536),
+    microBatch: Math.min(whole("microBatch", 512, 1, 16_384), stepTokenBudget),
+    holdLeaseMs: whole("holdLeaseMs", 600_000, 1, maximumInt32),
+    maxQueue: whole("maxQueue", defaultMaxQueue, 0, 65_536),
     audit: options.audit ?? false,
   };
+}
+
+function checkContext(contextSize: number, cellsTotal: number, { positions }: LoadFacts): void {
+  const longest = positions === undefined ? Infinity : longestContext(positions);
+  if (contextSize > longest)
+    throw refused(
+      "contextSize",
+      `contextSize may be ${longest} at most, not ${contextSize}: the model has weights for ${positions} positions.`,
+    );
+  if (cellsTotal > maximumInt32)
+    throw refused("contextSize", `The cache would have ${cellsTotal} cells, 2^31 or more.`);
+}
+
+function checkDrafts(options: EngineOptions): void {
+  const drafters = ["draftModel", "draftMtp"] as const;
+  const [first, second] = drafters.filter((name) => (options[name] ?? false) !== false);
+  if (options.deterministic === true && first !== undefined)
+    throw refused(first, `A deterministic engine has no drafts: leave ${first} out.`);
+  if (second !== undefined)
+    throw refused(second, `${second} and ${first} exclude each other. Give one.`);
 }
 
 /** Of a model's cache files. Two models may have one file name, and each deletes what is not its own. */
@@ -196,15 +173,15 @@ function redisAddress(text: string): NativeRedisAddress {
   const url = URL.canParse(text) ? new URL(text) : null;
   const form = "redis://[user:password@]host[:port][/database]";
   if (url?.protocol === "rediss:")
-    throw invalidOption(
+    throw refused(
+      "cacheRemote",
       `cacheRemote has no TLS: put a proxy such as stunnel in front, and give ${form}.`,
-      "cacheRemote" satisfies OptionName,
     );
   const database = Number(/^\/?(\d{0,9})$/.exec(url?.pathname ?? "x")?.[1] ?? Number.NaN);
   const known = url?.protocol === "redis:" || url?.protocol === "valkey:";
   // The text may hold a password.
   if (!known || url.hostname === "" || Number.isNaN(database) || url.search || url.hash)
-    throw invalidOption(`cacheRemote must be ${form}.`, "cacheRemote" satisfies OptionName);
+    throw refused("cacheRemote", `cacheRemote must be ${form}.`);
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port === "" ? 6379 : Number(url.port),
@@ -219,9 +196,9 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw invalidOption(
+    throw refused(
+      "cacheRemote",
       "cacheRemote has a % in its user or password that is no code: write a % itself as %25.",
-      "cacheRemote" satisfies OptionName,
     );
   }
 }
@@ -231,23 +208,25 @@ function resolveFlashAttention(
   choice: "on" | "off" | "auto",
   cacheTypeV: KvCacheType,
 ): "on" | "off" | "auto" {
-  if (choice === "off" && /q\d/.test(cacheTypeV)) {
-    throw invalidOption(
+  if (choice === "off" && /q\d/.test(cacheTypeV))
+    throw refused(
+      "cacheTypeV",
       `A cache of ${cacheTypeV} values needs flash attention: leave it on auto, or store values as f16.`,
-      "cacheTypeV" satisfies OptionName,
     );
-  }
   return choice;
 }
 
 function integer(name: OptionName, value: number, lowest: number, highest: number): number {
-  if (!Number.isInteger(value) || value < lowest || value > highest) {
-    throw invalidOption(
-      `${name} must be a whole number from ${lowest} to ${highest}, not ${value}.`,
+  if (!Number.isInteger(value) || value < lowest || value > highest)
+    throw refused(
       name,
+      `${name} must be a whole number from ${lowest} to ${highest}, not ${value}.`,
     );
-  }
   return value;
+}
+
+function refused(name: OptionName, message: string): FermataError {
+  return invalidOption(message, name);
 }
 
 /** Cores that this process may use, two hardware threads counted as one where the system tells. */

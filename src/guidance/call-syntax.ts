@@ -97,16 +97,3 @@ export interface BareKeyArguments {
   readonly style: "bare-keys";
   readonly stringMark: string;
 }
-
-/**
- * Hermes tags, as Qwen's templates render them.
- */
-export const hermesCalls: CallSyntax = {
-  sectionOpen: "",
-  sectionClose: "",
-  callOpen: "<tool_call>",
-  callClose: "</tool_call>",
-  separator: "\n",
-  body: ['\n{"name": "', { part: "name" }, '", "arguments": ', { part: "arguments" }, "}\n"],
-  argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
-};

@@ -8,7 +8,7 @@ import { type Markup, documentStyle, literal, regexTerminal } from "./lark.ts";
 import { jsonValue } from "./json-values.ts";
 import { RegexError, parseRegex } from "./schema/regex/parse.ts";
 import { writeExact } from "./schema/regex/write.ts";
-import type { DocumentFormat, ReasoningMarkers } from "./types.ts";
+import type { DocumentFormat, ReasoningMarkers, RoundReasoning } from "./types.ts";
 
 export interface GuidedDocument {
   rules: string;
@@ -106,7 +106,7 @@ export interface GbnfPlace {
   markup: Markup;
   syntax: CallSyntax;
   markers: ReasoningMarkers | null;
-  reasoning: "no" | "split" | "open";
+  reasoning: RoundReasoning;
 }
 
 /** The client's grammar between the answer's own markers, after reasoning where there is some. */

@@ -3,6 +3,7 @@
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { type Parts, finishInTurns } from "../parts.ts";
+import { RecentMap } from "../recent-map.ts";
 import type { CallSyntax } from "./call-syntax.ts";
 import {
   type GuidedDocument,
@@ -22,14 +23,19 @@ import type {
   GuidedTool,
   Guidance,
   ReasoningMarkers,
+  RoundReasoning,
 } from "./types.ts";
 import type { Fault } from "./validator.ts";
 
 /** More tools in one grammar take too long to compile. */
 const maxGuidedTools = 512;
 const maxGrammarLength = 4 * 1024 * 1024;
-/** What is kept: characters of requests and grammars, requests, and grammars of one request. */
-const mostKept = { characters: 4 * 1024 * 1024, requests: 512, grammars: 8 };
+/** Characters of requests and their grammars that are kept. */
+const keptCharacters = 4 * 1024 * 1024;
+/** A smaller request counts as so many: what it becomes takes many times its characters. */
+const leastCharacters = 8192;
+/** Grammars of one request. */
+const mostGrammars = 8;
 
 /** How a model writes, whatever it is asked. */
 export interface ModelSyntax {
@@ -78,9 +84,8 @@ export class ConstraintMaker {
   readonly #syntax: CallSyntax;
   readonly #markers: ReasoningMarkers | null;
   readonly #markup: Markup;
-  /** By content, the least recently used first. */
-  readonly #kept = new Map<string, { compiled: CompiledRequest; characters: number }>();
-  #characters = 0;
+  /** By content. */
+  readonly #kept = new RecentMap<string, CompiledRequest>(keptCharacters, charactersOf);
 
   constructor({ syntax, markers, controls }: ModelSyntax) {
     this.#syntax = syntax;
@@ -95,9 +100,9 @@ export class ConstraintMaker {
   async make(request: ConstrainedRequest): Promise<OutputConstraints> {
     const content = await finishInTurns(contentOf(request));
     const kept = content === null ? undefined : this.#kept.get(content);
-    const compiled = kept?.compiled ?? (await this.#compile(request));
+    const compiled = kept ?? (await this.#compile(request));
     const keep = (): void => {
-      if (content !== null && !compiled.isTimedOut) this.#keep(content, compiled);
+      if (content !== null && !compiled.isTimedOut) this.#kept.set(content, compiled);
     };
     keep();
     return new OutputConstraints(request.guidance, compiled, {
@@ -129,28 +134,14 @@ export class ConstraintMaker {
           ? null
           : guidedDocument(document, schemas[tools.length] ?? null),
       isTimedOut: schemas.some((schema) => schema.isTimedOut),
-      grammars: new Map(),
+      grammars: new RecentMap(mostGrammars),
     };
   }
+}
 
-  #keep(content: string, compiled: CompiledRequest): void {
-    this.#drop(content);
-    const texts = [...compiled.grammars.values()].map(({ text }) => text);
-    const characters = texts.reduce((sum, { length }) => sum + length, content.length);
-    if (characters > mostKept.characters) return;
-    this.#kept.set(content, { compiled, characters });
-    this.#characters += characters;
-    for (const oldest of this.#kept.keys()) {
-      const fits = this.#characters <= mostKept.characters && this.#kept.size <= mostKept.requests;
-      if (fits) break;
-      this.#drop(oldest);
-    }
-  }
-
-  #drop(content: string): void {
-    this.#characters -= this.#kept.get(content)?.characters ?? 0;
-    this.#kept.delete(content);
-  }
+function charactersOf({ grammars }: CompiledRequest, { length }: string): number {
+  const characters = [...grammars.values()].reduce((sum, { text }) => sum + text.length, length);
+  return Math.max(characters, leastCharacters);
 }
 
 interface RequestModel extends Omit<ModelSyntax, "controls"> {
@@ -185,7 +176,7 @@ export class OutputConstraints {
    */
   round(
     index: number,
-    reasoning: "no" | "split" | "open",
+    reasoning: RoundReasoning,
     callable?: readonly string[],
   ): GrammarSource | null {
     if (this.#gbnf === null && this.#document === null && this.#tools.length === 0) return null;
@@ -198,7 +189,6 @@ export class OutputConstraints {
     const known = this.#grammars.get(key);
     if (known !== undefined) return known;
     const grammar = this.#grammar(isRequired, reasoning, callable);
-    if (this.#grammars.size >= mostKept.grammars) this.#grammars.clear();
     this.#grammars.set(key, grammar);
     this.#model.onGrammar();
     return grammar;
@@ -206,7 +196,7 @@ export class OutputConstraints {
 
   #grammar(
     isRequired: boolean,
-    reasoning: "no" | "split" | "open",
+    reasoning: RoundReasoning,
     callable: readonly string[] | undefined,
   ): GrammarSource {
     const { markers, syntax, markup } = this.#model;

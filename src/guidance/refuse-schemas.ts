@@ -3,6 +3,7 @@
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { finishInTurns, type Parts } from "../parts.ts";
 import { anyObject } from "./lark.ts";
+import { RecentMap } from "../recent-map.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
 import { checkSchemaSize } from "./schema/read/document.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -42,20 +43,21 @@ interface KeyedJob extends CompileJob {
 
 /** Characters of schemas that are kept. */
 const keptCharacters = 8 * 1024 * 1024;
-/** A small one takes ten times its characters. */
-const mostKept = 4096;
+/** A smaller schema counts as so many: what it becomes takes ten times its characters. */
+const leastCharacters = 2048;
 /** What is compiled on the spot: a schema so small, so easy, and as long as one request has taken so little time. */
 const spot = { characters: 4096, steps: 200, milliseconds: 10 };
 /** Of the schemas that must be enforced: a busy machine takes several times as long as an idle one. */
 const strictLimitMs = 4 * usualLimit;
 
 class SchemaStore {
-  /** By content, the least recently used first. */
-  readonly #kept = new Map<string, GuidedSchema>();
+  /** By content. */
+  readonly #kept = new RecentMap<string, GuidedSchema>(keptCharacters, (_, { length }) =>
+    Math.max(length, leastCharacters),
+  );
   readonly #thread = new SchemaThread();
   /** Apart: what waits to be compiled shall not keep a running answer waiting. */
   readonly #validation = new SchemaThread();
-  #characters = 0;
 
   /** @throws FermataError as `guidedSchemas` */
   async getAll(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
@@ -74,7 +76,7 @@ class SchemaStore {
       const result = results.get(job.key)!;
       if (result instanceof FermataError) throw refusal(use, result);
       // What a busy machine leaves open may be enforced the next time.
-      if (!result.isTimedOut) this.#keep(job.key, result);
+      if (!result.isTimedOut) this.#kept.set(job.key, result);
       if (use.strict) checkStrict(use, result);
       return result;
     });
@@ -130,18 +132,6 @@ class SchemaStore {
     );
     if ("fault" in outcome) return outcome.fault;
     return unvalidated("error" in outcome ? outcome.error.message : "");
-  }
-
-  #keep(key: string, schema: GuidedSchema): void {
-    if (this.#kept.delete(key)) this.#characters -= key.length;
-    this.#kept.set(key, schema);
-    this.#characters += key.length;
-    for (const oldest of this.#kept.keys()) {
-      const fits = this.#characters <= keptCharacters && this.#kept.size <= mostKept;
-      if (fits || oldest === key) break;
-      this.#kept.delete(oldest);
-      this.#characters -= oldest.length;
-    }
   }
 }
 

@@ -13,7 +13,7 @@ import type { ArgumentStyle, CallPart, CallSyntax, ParameterArguments } from "./
 import { type Markup, escapeRegex, regexTerminal, type Rules, escapedSeparators } from "./lark.ts";
 import { jsonValue } from "./json-values.ts";
 import type { JsonObject } from "./schema/types.ts";
-import type { ReasoningMarkers } from "./types.ts";
+import type { ReasoningMarkers, RoundReasoning } from "./types.ts";
 import { LiteralWriter } from "./literal-values.ts";
 import { ParameterWriter, textEndComment } from "./parameter-rules.ts";
 
@@ -27,8 +27,7 @@ export interface RoundShape {
   parallel: boolean;
   /** Lark for the answer when it calls nothing: `start` is `document`. Null: free text. */
   document: string | null;
-  /** `no`: it may not think. `split`: the text may begin with reasoning. `open`: the prompt has opened it. */
-  reasoning: "no" | "split" | "open";
+  reasoning: RoundReasoning;
   markers: ReasoningMarkers | null;
 }
 

@@ -2,6 +2,7 @@
 
 import { farNumber, parseJson } from "../json.ts";
 import { type ErrorCode, FermataError } from "../errors.ts";
+import { RecentMap } from "../recent-map.ts";
 import {
   type CompileLimits,
   type CompileOptions,
@@ -61,9 +62,8 @@ export function failed(
   return { error: { code, message } };
 }
 
-/** Of the thread, the least recently used first. */
-const validators = new Map<string, Validate>();
-const maxValidators = 100;
+/** Of the thread. */
+const validators = new RecentMap<string, Validate>(100);
 
 function validate({ text, written }: ValidateJob): Fault | null {
   const value = parseJson(written);
@@ -71,12 +71,7 @@ function validate({ text, written }: ValidateJob): Fault | null {
   const far = farNumber(value);
   if (far !== null) return { problem: `${far || "/"} is a number beyond 1.8e308`, isCertain: true };
   const validator = validators.get(text) ?? compileValidator(JSON.parse(text));
-  validators.delete(text);
   validators.set(text, validator);
-  for (const oldest of validators.keys()) {
-    if (validators.size <= maxValidators) break;
-    validators.delete(oldest);
-  }
   const fault = validator(value);
   const withoutNulls = fault && fitsWithoutNulls(value, fault, validator);
   return withoutNulls === null ? fault : { ...fault!, withoutNulls };

@@ -45,6 +45,9 @@ export interface ReasoningMarkers {
   close: string;
 }
 
+/** How a round's text begins. `no`: without reasoning. `split`: it may begin with reasoning. `open`: the prompt has opened it. */
+export type RoundReasoning = "no" | "split" | "open";
+
 /** A token with a spelling that text cannot produce. */
 export interface ControlToken {
   id: number;

@@ -18,6 +18,7 @@ import type {
 } from "@modelcontextprotocol/sdk/shared/auth.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
+import { abortionOf } from "../waits.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
 import { distrustOf, isPrivate, readable, withoutPkce } from "./mcp-login-checks.ts";
@@ -272,11 +273,7 @@ class Callback {
 
   /** @throws FermataError mcp_login_failed | the reason of `signal` */
   async code(signal: AbortSignal): Promise<string> {
-    const stopped = new Promise<never>((_resolve, reject) => {
-      const stop = (): void => reject(signal.reason as Error);
-      if (signal.aborted) stop();
-      signal.addEventListener("abort", stop, { once: true });
-    });
+    const stopped = abortionOf(signal).then(() => Promise.reject(signal.reason as Error));
     return await Promise.race([this.#code, stopped]);
   }
 

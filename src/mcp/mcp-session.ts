@@ -18,6 +18,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
+import { longestDelayMs } from "../waits.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
 import { type AskingCall, McpServerRequests } from "./mcp-server-requests.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
@@ -68,8 +69,6 @@ export interface McpCallOptions extends Pick<AskingCall, "owner" | "ask" | "samp
 
 /** How long the server may take to end the session. */
 const farewellMs = 1000;
-/** The longest delay of a timer. */
-const foreverMs = 2 ** 31 - 1;
 
 export class McpSession {
   readonly kind: TransportKind;
@@ -135,7 +134,7 @@ export class McpSession {
       return true;
     } catch (error) {
       // A server that does not know the question has answered it.
-      return error instanceof McpError && error.code === methodNotFound;
+      return error instanceof McpError && error.code === ErrorCode.MethodNotFound;
     }
   }
 
@@ -156,7 +155,7 @@ export class McpSession {
     const alive = (): void => void silence.refresh();
     const options = {
       signal: controller.signal,
-      timeout: foreverMs,
+      timeout: longestDelayMs,
       onprogress: (progress: Progress) => {
         alive();
         onProgress(progress);
@@ -298,9 +297,6 @@ export class McpSession {
     this.#options.onLost(reason);
   }
 }
-
-/** JSON-RPC's code. */
-const methodNotFound = -32601;
 
 /** No answer of the server: it is gone, or has forgotten the session. */
 function isUnreachable(error: unknown): boolean {

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
+import { longestDelayMs } from "../waits.ts";
 import type {
   ModelFile,
   ModelLease,
@@ -43,8 +44,6 @@ interface Resident<Model> {
 const defaultPatienceMs = 5 * 60_000;
 const defaultMostWaiting = 256;
 const unloadPollMs = 20;
-/** The longest delay of a timer: about 24 days. */
-const maxTimerMs = 2 ** 31 - 1;
 
 export class ModelPool<Model> {
   readonly #terms: PoolTerms<Model>;
@@ -343,7 +342,7 @@ export class ModelPool<Model> {
   /** Nobody uses it: it leaves after a while. */
   #rest(resident: Resident<Model>): void {
     const { keepAliveMs, uses, isPinned } = resident;
-    if (uses > 0 || isPinned || keepAliveMs < 0 || keepAliveMs > maxTimerMs) return;
+    if (uses > 0 || isPinned || keepAliveMs < 0 || keepAliveMs > longestDelayMs) return;
     resident.leavesAt = Date.now() + keepAliveMs;
     clearTimeout(resident.timer);
     resident.timer = setTimeout(() => {

@@ -4,6 +4,7 @@ import type { ToolCall } from "../chat/types.ts";
 import { argumentsToRun } from "./arguments-to-run.ts";
 import { farNumber, parseWithDigits } from "../json.ts";
 import { nearNames } from "../near-names.ts";
+import { longestDelayMs } from "../waits.ts";
 import type { Deadline } from "./loop-budget.ts";
 import {
   policyOf,
@@ -38,9 +39,6 @@ export interface ToolRunOptions {
 }
 
 const DEFAULT_TOTAL_MS = 600_000;
-/** The longest delay of a timer. */
-const foreverMs = 2 ** 31 - 1;
-
 const aliveMs = 1000;
 
 const MAX_LISTED = 20;
@@ -149,7 +147,7 @@ async function runBounded(
   );
   const total = setTimeout(() => giveUp(`took more than ${totalMs / 1000} seconds`), totalMs);
   const { at = Infinity, seconds = 0 } = options.deadline ?? {};
-  const leftMs = Math.min(at - started, foreverMs);
+  const leftMs = Math.min(at - started, longestDelayMs);
   const stop = (): void =>
     giveUp(`was stopped: the limit of ${seconds} seconds for the tools of one answer is reached`);
   // A person may have thought for longer than that: then it does not begin.

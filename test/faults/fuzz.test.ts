@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { afterAll, expect, test } from "vitest";
+import { qwen } from "../../src/chat/formats/formats.ts";
 import { ChatTemplate } from "../../src/chat/template/template.ts";
 import { checkGguf } from "../../src/engine/gguf-check.ts";
 import { FermataError } from "../../src/errors.ts";
@@ -76,7 +77,7 @@ test("templates: each is loaded or refused, within its budget", () => {
       text = text.slice(0, at) + middle + text.slice(end);
     }
     try {
-      expect(withinSeconds(limit, () => new ChatTemplate(text, model, null))).toBeDefined();
+      expect(withinSeconds(limit, () => new ChatTemplate(text, model, null, qwen))).toBeDefined();
       outcomes.read++;
     } catch (error) {
       if (!(error instanceof FermataError)) throw error;

@@ -1,10 +1,9 @@
 // What the mask engine takes of many tools and of large schemas, and what is done with what it refuses.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
-import { formatNamed } from "../../src/chat/formats/formats.ts";
+import { formatNamed, qwen } from "../../src/chat/formats/formats.ts";
 import type { ChatRequest, ToolDefinition } from "../../src/chat/types.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { hermesCalls } from "../../src/guidance/call-syntax.ts";
 import type { JsonObject } from "../../src/guidance/schema/types.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { many } from "../support/attacks.ts";
@@ -80,7 +79,7 @@ async function taken(
   texts: readonly string[],
 ): Promise<boolean[]> {
   const constraints = await makeConstraints({
-    syntax: hermesCalls,
+    syntax: qwen.syntax,
     markers: null,
     controls: [],
     tools,

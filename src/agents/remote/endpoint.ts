@@ -1,13 +1,11 @@
 /** Requests to an OpenAI-compatible endpoint, streamed: waits, tries again, gives up, never hangs. */
 
-import { isJsonObject, parseJson } from "../../json.ts";
+import { type JsonObject, isJsonObject, parseJson } from "../../json.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 import type { EndpointConfig } from "../agents-config.ts";
 import { SseParser } from "../../client/sse-parser.ts";
 import { patientFetch } from "../../patient-fetch.ts";
-
-export type JsonObject = { readonly [key: string]: unknown };
 
 /** `done`: it said so. `ended`: the connection just closed. `whole`: one answer came instead of a stream. */
 export type StreamEnd = "done" | "ended" | "whole";

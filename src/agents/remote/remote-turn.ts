@@ -1,11 +1,10 @@
 /** One answer of another server, from its chunks: what it says, what it calls, how it says it ended. */
 
-import { isJsonObject, parseJson } from "../../json.ts";
+import { type JsonObject, isJsonObject, parseJson } from "../../json.ts";
 import { newCallId } from "../../chat/parser/text-parser.ts";
 import type { ChatEvent, ChatUsage, ToolCall } from "../../chat/types.ts";
 import type { RemoteMessage } from "./wire-request.ts";
 import { noUsage } from "../../engine/generation.ts";
-import type { JsonObject } from "./endpoint.ts";
 
 interface GrowingCall {
   /** Fermata's: those of other servers need not be unique. */

@@ -1,7 +1,7 @@
 /** A chat request as the body of a chat completion. Pure. */
 
 import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
-import type { JsonObject } from "./endpoint.ts";
+import type { JsonObject } from "../../json.ts";
 import type { DrySampling, Sampling, TokenRules } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";

@@ -11,6 +11,20 @@ interface Piece {
   tokens: TokenLogprobs[];
 }
 
+type BytesOf = (token: number) => Uint8Array;
+
+export function contentToken(
+  { token, logprob, top }: TokenLogprobs,
+  bytesOf: BytesOf,
+): ContentToken {
+  return {
+    token,
+    bytes: bytesOf(token),
+    logprob,
+    top: top.map(([id, value]) => ({ token: id, bytes: bytesOf(id), logprob: value })),
+  };
+}
+
 export class AnswerTokens {
   readonly #toContentToken: (logprobs: TokenLogprobs) => ContentToken;
   #pieces: Piece[] = [];
@@ -20,13 +34,8 @@ export class AnswerTokens {
   #text = "";
   #start = 0;
 
-  constructor(bytesOf: (token: number) => Uint8Array) {
-    this.#toContentToken = ({ token, logprob, top }) => ({
-      token,
-      bytes: bytesOf(token),
-      logprob,
-      top: top.map(([id, value]) => ({ token: id, bytes: bytesOf(id), logprob: value })),
-    });
+  constructor(bytesOf: BytesOf) {
+    this.#toContentToken = (logprobs) => contentToken(logprobs, bytesOf);
   }
 
   /** Tells of text before its events are attributed. */

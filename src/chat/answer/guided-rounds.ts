@@ -8,7 +8,7 @@ import {
   type OutputConstraints,
   isCallable,
 } from "../../guidance/output-constraints.ts";
-import type { Guidance } from "../../guidance/types.ts";
+import type { Guidance, RoundReasoning } from "../../guidance/types.ts";
 import type { Fault } from "../../guidance/validator.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
 import type { RoundStart } from "./round.ts";
@@ -100,17 +100,14 @@ export class GuidedRounds {
    * @param callable names of the tools that may still be called; undefined: as the request says
    * @throws FermataError of status 400
    */
-  async next(
-    reasoning: "no" | "split" | "open",
-    callable?: readonly string[],
-  ): Promise<Grammar | null> {
+  async next(reasoning: RoundReasoning, callable?: readonly string[]): Promise<Grammar | null> {
     const grammar = await this.#compileNext(reasoning, callable);
     this.#isMasked = grammar !== null;
     return grammar;
   }
 
   async #compileNext(
-    reasoning: "no" | "split" | "open",
+    reasoning: RoundReasoning,
     callable?: readonly string[],
   ): Promise<Grammar | null> {
     const index = this.#count++;

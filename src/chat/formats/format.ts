@@ -2,9 +2,10 @@
 
 import type { PauseTriggers } from "../../engine/types.ts";
 import type { ArgumentStyle, CallPart, CallSyntax } from "../../guidance/call-syntax.ts";
-import type { ReasoningMarkers } from "../template/normalize.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
 import type { ChatModel } from "../types.ts";
-import { type ParameterMarkers, callEnds, parameterReaders, parameterStyle } from "./parameters.ts";
+import { callEnds, parameterReaders, parameterStyle } from "./parameters.ts";
+import type { ParameterMarkers } from "./readers/parameter-markers.ts";
 import { jsonObject } from "./readers/forms.ts";
 import type { MakeReader, UnmarkedCalls } from "./readers/reader.ts";
 

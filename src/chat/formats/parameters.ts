@@ -7,28 +7,9 @@ import type {
   ValueEnd,
 } from "../../guidance/call-syntax.ts";
 import { byFirstCharacter, jsonObject } from "./readers/forms.ts";
-import type { ParameterCalls } from "./readers/parameter-markers.ts";
+import type { ParameterCalls, ParameterMarkers } from "./readers/parameter-markers.ts";
 import { ParameterReader } from "./readers/parameter-reader.ts";
 import type { MakeReader, UnmarkedCalls } from "./readers/reader.ts";
-
-export interface ParameterMarkers {
-  key: readonly [open: string, close: string];
-  /** An attribute behind the key: what it says of strings, and of others, which may be the name of their type. */
-  type?: { open: string; string: string; others: string };
-  /** Around the value, or "". `$key` in what closes it is the key. */
-  value: readonly [open: string, close: string];
-  /** Blanks that the template writes between key and value, and after a parameter. */
-  between?: string;
-  after?: string;
-  /** The value stands on lines of its own. */
-  onLines?: boolean;
-  /** A value may stand in `<![CDATA[` and `]]>`. */
-  hasCdata?: boolean;
-  /** Stands before each tag of a value that is written as elements. */
-  elementMark?: string;
-  /** What else ends a call. */
-  ends?: readonly string[];
-}
 
 const jsonTypes = ["number", "boolean", "null", "object", "array"];
 
@@ -105,7 +86,6 @@ export function parameterReaders(
 }
 
 function parameterCalls(markers: ParameterMarkers, syntax: CallSyntax): ParameterCalls {
-  const { key, type, value, hasCdata = false, elementMark, ends = [] } = markers;
   const own = callEnds(syntax.body, syntax.callClose, syntax.sectionClose);
   const name = syntax.body.findIndex((part) => typeof part !== "string" && part.part === "name");
   const textAt = (index: number): string => {
@@ -114,17 +94,12 @@ function parameterCalls(markers: ParameterMarkers, syntax: CallSyntax): Paramete
   };
   const [nameEnd = "<"] = textAt(name + 1);
   return {
+    ...markers,
     nameOpen: textAt(name - 1),
     nameEnd: nameEnd === "<" ? "\n<" : nameEnd,
-    keyOpen: key[0],
-    keyClose: key[1],
-    ...(type === undefined ? {} : { keyAttribute: type }),
-    valueOpen: value[0],
     valueEnd: valueEnd(markers, own),
     end: textAt(syntax.body.length - 1),
-    hasCdata,
-    implicitEnds: [...own, ...ends],
+    implicitEnds: [...own, ...(markers.ends ?? [])],
     next: syntax.callOpen.trim(),
-    ...(elementMark === undefined ? {} : { elementMark }),
   };
 }

@@ -1,10 +1,10 @@
 /** Turns tool outputs into the tokens that continue a held generation. */
 
 import type { ExtendOptions } from "../../engine/types.ts";
-import type { PromptBuilder, RenderScope } from "../prompt/prompt.ts";
+import type { PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "../answer/round.ts";
 import { type GeneratedTurn, type Suffix, joinAtEndToken } from "../prompt/suffix.ts";
-import type { RenderMessage, Rendering } from "../template/template.ts";
+import type { RenderMessage, RenderScope, Rendering } from "../template/template.ts";
 import { fitOutputs } from "./fit-results.ts";
 import type { ChatEngine, ChatMessage, ToolOutput } from "../types.ts";
 import { escapedMark, unusedCharacters } from "../template/untrusted.ts";
@@ -119,7 +119,7 @@ export class Continuer {
     if (round.endsEarly) return null;
     return await this.#prompts.suffixes.derive({
       tools: scope.tools,
-      variables: scope.templateVariables,
+      templateVariables: scope.templateVariables,
       prompt: round.rendering,
       before: round.before,
       turn,

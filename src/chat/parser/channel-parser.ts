@@ -72,12 +72,9 @@ export class ChannelParser implements TextParser {
   }
 
   finish(natural: boolean): void {
-    const held = this.#held;
-    this.#held = "";
-    if (this.#place === "header") {
-      // A header alone, as before an end token, says nothing; anything else is text.
-      if (!looksLikeHeader(this.#header)) this.#tell("content", this.#header);
-    } else for (const character of held) this.#take(character);
+    // A header alone, as before an end token, says nothing.
+    if (this.#place === "header") return;
+    for (const character of this.#held) this.#take(character);
     if (this.#place === "call" && natural) this.#reader.close();
   }
 

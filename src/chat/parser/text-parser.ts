@@ -1,5 +1,6 @@
 /** What the parsers of a round's text have in common: what they take, and the events that they collect. */
 
+import type { RoundReasoning } from "../../guidance/types.ts";
 import type { ChatEvent, ToolCall } from "../types.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
@@ -18,8 +19,7 @@ export interface OutputParserOptions {
   offered: OfferedTools | null;
   /** Is the round's call number `index` one, by its name? What is refused is text. Default: yes. */
   takesCall?: ((name: string, index: number) => boolean) | undefined;
-  /** `split`: the text may begin with reasoning. `open`: the prompt already opened it. */
-  reasoning: "no" | "split" | "open";
+  reasoning: RoundReasoning;
   newCallId?: (() => string) | undefined;
   /** The round ends before the third of its calls that are equal. Default: there may be any number. */
   stopsRepetition?: boolean | undefined;

@@ -9,15 +9,16 @@ import {
   spelledTokensOf,
 } from "../formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
-import { Pauses, finishInTurns } from "../../parts.ts";
-import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
+import { Pauses } from "../../parts.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
+import { normalizeMessages } from "../template/normalize.ts";
 import { MarkFinder, type PromptMarks } from "./marks.ts";
 import { findBeginnings } from "./prompt-digest.ts";
 import type { SpliceRecord, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
-import { ChatTemplate, type Rendering } from "../template/template.ts";
+import { ChatTemplate, type RenderScope, type Rendering } from "../template/template.ts";
 import type { ReasoningDefault } from "../template/reasoning-switch.ts";
-import type { ChatEngine, ChatMessage, ChatModel, ChatRequest, PromptRequest } from "../types.ts";
+import type { ChatEngine, ChatMessage, ChatModel, PromptRequest } from "../types.ts";
 
 export interface Prompt {
   tokens: Int32Array;
@@ -39,9 +40,6 @@ export interface PromptBuilderOptions {
 }
 
 const noTokens = new Int32Array(0);
-
-/** What of a request goes into every rendering of it. */
-export type RenderScope = Pick<ChatRequest, "tools" | "templateVariables">;
 
 export class PromptBuilder {
   readonly template: ChatTemplate;
@@ -106,7 +104,7 @@ export class PromptBuilder {
     // Who has computed a turn of the conversation has had its beginning.
     if (prompt.spliced && this.#engine.cache.cutsAnywhere !== false) return null;
     return await this.#marks.find(prompt, (messages, generationPrompt) =>
-      this.#tryRender(messages, scope, generationPrompt),
+      this.template.tryRender(messages, scope, generationPrompt),
     );
   }
 
@@ -116,7 +114,7 @@ export class PromptBuilder {
     scope: RenderScope,
     openTurn = true,
   ): Promise<Prompt> {
-    const rendering = await this.#renderPrompt(messages, scope, openTurn);
+    const rendering = await this.template.renderInTurns(messages, scope, openTurn);
     const tokens = await this.#engine.tokenize(
       rendering.text,
       rendering.marks.guard,
@@ -133,7 +131,7 @@ export class PromptBuilder {
   async text(request: Omit<PromptRequest, "owner">): Promise<string> {
     const { messages, prefill = "", openTurn } = request;
     this.#checkCount(messages);
-    const rendering = await this.#renderPrompt(messages, request, openTurn);
+    const rendering = await this.template.renderInTurns(messages, request, openTurn);
     if (prefill !== "") this.#checkPrefill(rendering);
     return rendering.text.replaceAll(rendering.marks.guard, "") + prefill;
   }
@@ -183,7 +181,7 @@ export class PromptBuilder {
     });
     known.reverse();
     if (known.length === 0) return null;
-    const whole = await this.#tryRender(messages, request);
+    const whole = await this.template.tryRender(messages, request);
     // The prompt of the next record must be what the messages render to, not a probe.
     if (whole === null) return null;
     // Most conversations end here: a clock in the system message, another one's answer.
@@ -202,13 +200,13 @@ export class PromptBuilder {
   }
 
   async #spliceAt(
-    { tools, templateVariables }: PromptRequest,
+    { tools, templateVariables }: RenderScope,
     messages: readonly ChatMessage[],
     { index, record, whole }: { index: number; record: SpliceRecord; whole: Rendering },
   ): Promise<Prompt | null> {
     const suffix = await this.suffixes.derive({
       tools,
-      variables: templateVariables,
+      templateVariables,
       prompt: { ...whole, text: whole.text.slice(0, record.prompt.length) },
       before: messages.slice(0, index),
       turn: record.turn,
@@ -270,7 +268,7 @@ export class PromptBuilder {
     scope: RenderScope,
   ): Promise<Remembered[]> {
     const asLong = remembered.filter(({ messageCount }) => messageCount === messages.length);
-    const rendering = asLong.length === 0 ? null : await this.#tryRender(messages, scope);
+    const rendering = asLong.length === 0 ? null : await this.template.tryRender(messages, scope);
     if (rendering === null) return [];
     const equal = asLong.filter(({ prompt }) => prompt.length === rendering.text.length);
     const beginnings = findBeginnings(
@@ -278,30 +276,6 @@ export class PromptBuilder {
       equal.map(({ prompt }) => prompt),
     );
     return equal.filter(({ prompt }) => beginnings.has(prompt));
-  }
-
-  /** Null: the template refuses them. */
-  async #tryRender(
-    messages: readonly ChatMessage[],
-    scope: RenderScope,
-    generationPrompt = true,
-  ): Promise<Rendering | null> {
-    try {
-      return await this.#renderPrompt(messages, scope, generationPrompt);
-    } catch (error) {
-      if (error instanceof FermataError && error.code === "template_error") return null;
-      throw error;
-    }
-  }
-
-  async #renderPrompt(
-    messages: readonly ChatMessage[],
-    { tools, templateVariables: variables }: RenderScope,
-    generationPrompt = true,
-  ): Promise<Rendering> {
-    return await finishInTurns(
-      this.template.renderInParts(messages, { tools, variables, generationPrompt }),
-    );
   }
 
   /** To render so many would take the thread for long, and each makes one token at least. */

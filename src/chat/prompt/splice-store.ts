@@ -8,8 +8,8 @@ import { createHash } from "node:crypto";
 import { canonicalCalls } from "../template/normalize.ts";
 import { type PromptDigest, digestOf } from "./prompt-digest.ts";
 import type { GeneratedTurn } from "./suffix.ts";
-import type { Rendering } from "../template/template.ts";
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
+import type { RenderScope, Rendering } from "../template/template.ts";
+import type { ChatMessage } from "../types.ts";
 
 export interface SpliceRecord {
   prompt: PromptDigest;
@@ -35,10 +35,8 @@ export interface AnswerRecord {
 /** To be remembered: with its whole prompt. */
 export type WithPrompt<Record> = Omit<Record, "prompt"> & { prompt: Rendering };
 
-export interface SpliceScope {
+export interface SpliceScope extends RenderScope {
   owner: string;
-  tools: readonly ToolDefinition[];
-  templateVariables?: TemplateVariables | undefined;
 }
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;

@@ -3,16 +3,15 @@
  * to those tokens is the whole cost of a tool round. Null when the template rewrites what came before.
  */
 
-import { FermataError } from "../../errors.ts";
-import { finishInTurns } from "../../parts.ts";
-import type { ReasoningMarkers } from "../template/normalize.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
 import type {
   ChatTemplate,
   RenderMessage,
+  RenderScope,
   Rendering,
   SentinelMessage,
 } from "../template/template.ts";
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
+import type { ChatMessage } from "../types.ts";
 
 /** The turn that was generated, as text. */
 export interface GeneratedTurn {
@@ -23,9 +22,7 @@ export interface GeneratedTurn {
   endToken: string;
 }
 
-export interface SuffixRequest {
-  tools: readonly ToolDefinition[];
-  variables?: TemplateVariables | undefined;
+export interface SuffixRequest extends RenderScope {
   /** Rendering of `before` with generation prompt: what the turn continued. */
   prompt: Rendering;
   before: readonly RenderMessage[];
@@ -161,15 +158,7 @@ export class SuffixDeriver {
     generationPrompt = true,
   ): Promise<Rendering | null> {
     const messages = [...request.before, turn, ...request.after];
-    const { tools, variables } = request;
-    try {
-      return await finishInTurns(
-        this.#template.renderInParts(messages, { tools, variables, generationPrompt }),
-      );
-    } catch (error) {
-      if (error instanceof FermataError && error.code === "template_error") return null;
-      throw error;
-    }
+    return await this.#template.tryRender(messages, request, generationPrompt);
   }
 }
 

@@ -1,12 +1,8 @@
 /** Brings a client's history into the shape the model's own output would have. Pure. */
 
+import type { ReasoningMarkers } from "../../guidance/types.ts";
 import { isJsonObject, parseJson } from "../../json.ts";
 import type { ChatMessage, ToolCall } from "../types.ts";
-
-export interface ReasoningMarkers {
-  open: string;
-  close: string;
-}
 
 /**
  * Inline reasoning in an assistant's content moves to `reasoning`: templates look for its markers,

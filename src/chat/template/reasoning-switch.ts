@@ -1,6 +1,6 @@
 /** Whether a model thinks before it answers: how its template is told, and how the answer's text then begins. */
 
-import type { ReasoningMarkers } from "./normalize.ts";
+import type { ReasoningMarkers, RoundReasoning } from "../../guidance/types.ts";
 import type { TemplateVariables } from "../types.ts";
 
 /** What the server wants where a request does not say. `auto`: as llama-server, which asks for thinking. */
@@ -18,11 +18,8 @@ export interface ReasoningSwitch {
   isRecognized: boolean;
 }
 
-/**
- * How the text after a rendering begins. `no`: without reasoning. `off`: thinking is switched off; a model
- * that thinks all the same is understood. `split`: it may begin with reasoning. `open`: the prompt has opened it.
- */
-export type ReasoningStart = "no" | "off" | "split" | "open";
+/** How the text after a rendering begins. `off`: thinking is switched off; a model that thinks all the same is understood. */
+export type ReasoningStart = RoundReasoning | "off";
 
 /** As llama-server has it: the reasoning of earlier turns stays, so that a conversation's prompt only grows. */
 const defaults: TemplateVariables = {

@@ -1,16 +1,17 @@
 /** The model's own Jinja template: messages and tools in, guarded prompt text out. */
 
 import { FermataError } from "../../errors.ts";
-import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
+import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import { CallIds } from "./call-ids.ts";
-import { type TemplateMessage, joinToolResults, writeGenericTools } from "./generic-tools.ts";
+import { type TemplateMessage, rewriteMessages } from "./rewrite-messages.ts";
 import { TemplateTooCostly } from "./jinja/budget.ts";
 import { TemplateRefusal } from "./jinja/functions.ts";
 import { JinjaTemplate } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/library.ts";
 import { parseExactJson } from "../../json.ts";
-import { type Parts, finish } from "../../parts.ts";
-import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
+import { type Parts, finish, finishInTurns } from "../../parts.ts";
+import type { ReasoningMarkers } from "../../guidance/types.ts";
+import { normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
   type ReasoningDefault,
@@ -40,17 +41,20 @@ export interface Rendering {
   readonly reasoning: ReasoningStart;
 }
 
-export interface RenderOptions {
+/** What of a request goes into every rendering of it. */
+export interface RenderScope {
   tools: readonly ToolDefinition[];
+  templateVariables?: TemplateVariables | undefined;
+}
+
+export interface RenderOptions extends RenderScope {
   /** End with the opening of the assistant's turn. */
   generationPrompt: boolean;
-  /** For the template, by name: `enable_thinking`, `reasoning_effort`, … */
-  variables?: TemplateVariables | undefined;
 }
 
 export interface TemplateOptions {
   /** How calls are written where the template has no section for tools. */
-  syntax?: CallSyntax | undefined;
+  syntax: CallSyntax;
   reasoningByDefault?: ReasoningDefault | undefined;
 }
 
@@ -73,7 +77,7 @@ export class ChatTemplate {
     source: string | null,
     model: ChatModel,
     reasoning: ReasoningMarkers | null,
-    { syntax = hermesCalls, reasoningByDefault = "auto" }: TemplateOptions = {},
+    { syntax, reasoningByDefault = "auto" }: TemplateOptions,
   ) {
     try {
       this.#template = new JinjaTemplate(source ?? "");
@@ -85,11 +89,11 @@ export class ChatTemplate {
     this.#guard = new Guard(model.specialTokens.map((token) => token.text));
     this.#reasoning = reasoning;
     this.#syntax = syntax;
-    this.#shape = probeShape(source ?? "", (inputs) => this.#tryRender(inputs));
+    this.#shape = probeShape(source ?? "", (inputs) => this.#renderProbe(inputs));
     this.#reasoningByDefault = reasoningByDefault;
     const messages = [{ role: "user", content: "Hi" }];
     this.#reasoningSwitch = probeReasoning(source ?? "", reasoning, (variables) =>
-      this.#tryRender({ ...variables, messages }),
+      this.#renderProbe({ ...variables, messages }),
     );
   }
 
@@ -117,6 +121,25 @@ export class ChatTemplate {
     return finish(this.renderInParts(messages, options));
   }
 
+  /** @throws as `renderInParts` */
+  async renderInTurns(
+    messages: readonly RenderMessage[],
+    scope: RenderScope,
+    generationPrompt = true,
+  ): Promise<Rendering> {
+    return await finishInTurns(this.renderInParts(messages, { ...scope, generationPrompt }));
+  }
+
+  /** As `renderInTurns`; null: the template refuses the messages. */
+  async tryRender(...input: Parameters<ChatTemplate["renderInTurns"]>): Promise<Rendering | null> {
+    try {
+      return await this.renderInTurns(...input);
+    } catch (error) {
+      if (error instanceof FermataError && error.code === "template_error") return null;
+      throw error;
+    }
+  }
+
   /** @throws FermataError model_without_template | template_error (the template refuses these messages) */
   *renderInParts(messages: readonly RenderMessage[], options: RenderOptions): Parts<Rendering> {
     if (this.source === null) throw withoutTemplate();
@@ -124,7 +147,7 @@ export class ChatTemplate {
     yield;
     const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
     const variables = reasoningVariables(
-      options.variables ?? {},
+      options.templateVariables ?? {},
       this.#reasoningByDefault,
       this.#reasoningSwitch,
     );
@@ -168,7 +191,7 @@ export class ChatTemplate {
     });
   }
 
-  #tryRender(inputs: Record<string, unknown>): string | null {
+  #renderProbe(inputs: Record<string, unknown>): string | null {
     try {
       return finish(this.#renderInputs({ ...inputs, add_generation_prompt: true }));
     } catch (error) {
@@ -178,8 +201,15 @@ export class ChatTemplate {
     }
   }
 
-  #chooseMarks(messages: readonly RenderMessage[], { tools, variables }: RenderOptions): Marks {
-    const inputs = [this.source ?? "", JSON.stringify(tools), JSON.stringify(variables ?? {})];
+  #chooseMarks(
+    messages: readonly RenderMessage[],
+    { tools, templateVariables }: RenderOptions,
+  ): Marks {
+    const inputs = [
+      this.source ?? "",
+      JSON.stringify(tools),
+      JSON.stringify(templateVariables ?? {}),
+    ];
     for (const message of messages) {
       if (message.role === "sentinel") continue;
       inputs.push(message.content);
@@ -204,7 +234,7 @@ export class ChatTemplate {
     messages: readonly RenderMessage[],
     tools: readonly unknown[],
     marks: Marks,
-  ): Parts<TemplateMessage[]> {
+  ): Parts<readonly TemplateMessage[]> {
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
     const { wantsShortIds, showsIdsAsNames } = this.#shape;
@@ -218,11 +248,7 @@ export class ChatTemplate {
       );
       yield;
     }
-    const told = this.hasToolSection
-      ? written
-      : writeGenericTools(written, tools, { ...this.#shape, syntax: this.#syntax });
-    const joined = this.#shape.joinsToolResults ? joinToolResults(told) : told;
-    return joinUsers(this.#shape.hasSystemRole ? joined : mergeSystem(joined), this.#shape);
+    return rewriteMessages(written, tools, this.#shape, this.#syntax);
   }
 
   #toTemplateMessage(message: ChatMessage, guard: string, ids: CallIds | null): TemplateMessage {
@@ -318,34 +344,6 @@ export class ChatTemplate {
     const definition = { name, ...(description === undefined ? {} : { description }), parameters };
     return { type: "function", function: this.#guard.json(definition, guard) };
   }
-}
-
-/** A system message's text begins the message after it. */
-function mergeSystem(messages: TemplateMessage[]): TemplateMessage[] {
-  const [first, second, ...rest] = messages;
-  if (first?.role !== "system" || second === undefined) return messages;
-  return [{ ...second, content: `${String(first.content)}\n${String(second.content)}` }, ...rest];
-}
-
-/** Clients send several users' messages in a row, and one behind results; some templates refuse that. */
-function joinUsers(
-  messages: TemplateMessage[],
-  { takesUsersInRow, takesUserBehindResults }: TemplateShape,
-): TemplateMessage[] {
-  if (takesUsersInRow && takesUserBehindResults) return messages;
-  const joined: TemplateMessage[] = [];
-  for (const message of messages) {
-    const last = joined.at(-1);
-    const isJoined =
-      message.role === "user" &&
-      ((last?.role === "user" && !takesUsersInRow) ||
-        (last?.role === "tool" && !takesUserBehindResults));
-    if (isJoined && last !== undefined) {
-      const content = `${String(last.content)}\n\n${String(message.content)}`;
-      joined[joined.length - 1] = { ...last, content };
-    } else joined.push(message);
-  }
-  return joined;
 }
 
 function requireMarks(inputs: readonly string[]): Marks {

@@ -7,6 +7,7 @@ import type {
   RunStarted,
 } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
+import { abortionOf } from "../../waits.ts";
 import type { ChatApi } from "./connect.ts";
 import type { AnswerPrinter } from "./answer-printer.ts";
 import { type Approver, decide } from "./decide.ts";
@@ -60,9 +61,7 @@ export class OpenConversation {
    */
   async begin(ask: () => Promise<RunStarted>, stop: AbortSignal): Promise<RunStarted | null> {
     const begun = this.#givenUp.then(() => (stop.aborted ? null : ask()));
-    const stopped = new Promise<null>((resolve) =>
-      stop.addEventListener("abort", () => resolve(null), { once: true }),
-    );
+    const stopped = abortionOf(stop).then(() => null);
     const run = await Promise.race([begun, stopped]);
     if (run !== null) return run;
     // Another conversation may be open by then.

@@ -14,6 +14,7 @@ import {
   stateOfMessage,
 } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
+import { exitCodes } from "../failure.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import type { ChatApi } from "./connect.ts";
 import { branchOf, type OpenConversation, watchRun } from "./conversation.ts";
@@ -40,7 +41,6 @@ interface InteractiveOptions {
 }
 
 const refreshMs = 250;
-const interruptedExitCode = 130;
 
 export class Interactive {
   readonly #options: InteractiveOptions;
@@ -69,7 +69,7 @@ export class Interactive {
       const line = await keyboard.readLine("> ", completeSlash, typed);
       if (line === "end") return 0;
       if (line === "interrupt") {
-        if (this.#isWarned) return interruptedExitCode;
+        if (this.#isWarned) return exitCodes.interrupted;
         this.#warn();
         continue;
       }
@@ -77,7 +77,7 @@ export class Interactive {
       if (line === "") continue;
       const outcome = await this.#take(line);
       if (outcome === "quit") return 0;
-      if (outcome === "left") return interruptedExitCode;
+      if (outcome === "left") return exitCodes.interrupted;
     }
   }
 

@@ -5,7 +5,8 @@ import { text as readAll } from "node:stream/consumers";
 import { StreamError, type ConversationState } from "../../client/index.ts";
 import { invalidOption } from "../../errors.ts";
 import type { CommandContext, ParsedArguments } from "../command.ts";
-import { fromEnvironment, mergeLayers } from "../option-values.ts";
+import { exitCodes } from "../failure.ts";
+import { ownOptions } from "../option-values.ts";
 import type { ValuesOf } from "../option-table.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import { chatOptions } from "../commands.ts";
@@ -20,18 +21,14 @@ import { onSignals } from "../signals.ts";
 
 type ChatOptions = ValuesOf<typeof chatOptions>;
 
-const failedExitCode = 1;
-const interruptedExitCode = 130;
-
 /** Resolves to the exit code. @throws FermataError */
 export async function runChat(args: ParsedArguments, context: CommandContext): Promise<number> {
-  const { env, cwd } = context;
-  const options = mergeLayers(chatOptions, [args.values, fromEnvironment(chatOptions, env, cwd)]);
+  const options = ownOptions(chatOptions, args.values, context);
   const prompt = await readPrompt(args.operands);
   if (prompt === null && options.json) {
     throw invalidOption("--json needs a PROMPT, or - for standard input.", "json");
   }
-  const notes = new Screen(process.stderr, env);
+  const notes = new Screen(process.stderr, context.env);
   const note = (text: string): void => notes.line(notes.style("dim", text));
   try {
     const connection = await connect(options.url, args.values, context, note);
@@ -45,7 +42,7 @@ export async function runChat(args: ParsedArguments, context: CommandContext): P
   } catch (error) {
     if (!(error instanceof StreamError)) throw error;
     context.err(`fermata: ${notes.foreign(error.message)}\n`);
-    return failedExitCode;
+    return exitCodes.failed;
   }
 }
 
@@ -112,7 +109,7 @@ async function answerOnce(
   });
   try {
     const run = await conversation.begin(() => conversation.ask(prompt), stop.signal);
-    if (run === null) return interruptedExitCode;
+    if (run === null) return exitCodes.interrupted;
     const state = await watchRun(api, conversation.id!, run.run_id, {
       printer,
       approve: async ({ tool_name: name, server, question }, problem) => {
@@ -134,7 +131,7 @@ async function answerOnce(
     if (options.json) out(`${JSON.stringify(summary(conversation.id!, run.message_id, state))}\n`);
     return exitCodeOf(state);
   } catch (error) {
-    if (leave.signal.aborted) return interruptedExitCode;
+    if (leave.signal.aborted) return exitCodes.interrupted;
     throw error;
   } finally {
     offSignals();
@@ -170,6 +167,6 @@ function summary(conversationId: string, messageId: string, state: ConversationS
 }
 
 function exitCodeOf({ end }: ConversationState): number {
-  if (end?.status === "cancelled") return interruptedExitCode;
-  return end?.status === "failed" || end === null ? failedExitCode : 0;
+  if (end?.status === "cancelled") return exitCodes.interrupted;
+  return end?.status === "failed" || end === null ? exitCodes.failed : 0;
 }

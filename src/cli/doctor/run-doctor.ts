@@ -3,7 +3,6 @@
 import type { CommandContext, ParsedArguments } from "../command.ts";
 import { configOf } from "../config.ts";
 import { chatLine } from "../banner.ts";
-import { serveOptions } from "../options.ts";
 import { withCachedModel } from "../pull/pull.ts";
 import { bytesText } from "../progress.ts";
 import { type Diagnosis, examine } from "./examine.ts";
@@ -14,9 +13,8 @@ export async function runDoctor(
   { values }: ParsedArguments,
   { env, cwd, out }: CommandContext,
 ): Promise<number> {
-  const flags = new Map([...values].filter(([key]) => key in serveOptions));
-  const config = withCachedModel(configOf(flags, env, cwd), { env, cwd });
-  const diagnosis = await examine(config, { flags, env, cwd });
+  const config = withCachedModel(configOf(values, env, cwd), { env, cwd });
+  const diagnosis = await examine(config, { flags: values, env, cwd });
   out(values.get("json") === true ? `${JSON.stringify(diagnosis, null, 2)}\n` : report(diagnosis));
   return diagnosis.findings.some(({ level }) => level === "error") ? 1 : 0;
 }

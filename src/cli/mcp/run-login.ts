@@ -11,7 +11,6 @@ import type { CommandContext, ParsedArguments } from "../command.ts";
 import { configOf } from "../config.ts";
 import { credentialsPath, packageVersion } from "../folders.ts";
 import { mcpServers } from "../load-services.ts";
-import { serveOptions } from "../options.ts";
 
 const patienceMs = 5 * 60_000;
 
@@ -25,8 +24,7 @@ export async function runLogin(
   if (action !== "login" && action !== "logout")
     throw invalid(`Unknown action ${action}: ${help}.`);
   if (name === undefined) throw invalid(`A server's name is missing: ${help}.`);
-  const flags = new Map([...values].filter(([key]) => key in serveOptions));
-  const server = remoteServer(mcpServers(configOf(flags, env, cwd)), name);
+  const server = remoteServer(mcpServers(configOf(values, env, cwd)), name);
   const credentials = new McpCredentials(credentialsPath(env));
   if (action === "logout") {
     if (!credentials.set(server.url, undefined)) throw invalid(`Nobody is logged in at ${name}.`);

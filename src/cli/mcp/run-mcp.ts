@@ -4,7 +4,7 @@ import { McpStdioBridge } from "../../mcp/mcp-stdio-bridge.ts";
 import { connect } from "../chat/connect.ts";
 import type { CommandContext, ParsedArguments } from "../command.ts";
 import { mcpOptions } from "../commands.ts";
-import { fromEnvironment, mergeLayers } from "../option-values.ts";
+import { ownOptions } from "../option-values.ts";
 import { onFirstSignal } from "../signals.ts";
 
 /** Until the client closes standard input. Resolves to the exit code. @throws FermataError */
@@ -16,10 +16,9 @@ export async function runMcp(
     const { runLogin } = await import("./run-login.ts");
     return await runLogin({ values, operands }, context);
   }
-  const { env, cwd, err } = context;
-  const options = mergeLayers(mcpOptions, [values, fromEnvironment(mcpOptions, env, cwd)]);
-  const note = (text: string): void => err(`fermata: ${text}\n`);
-  const { api, close } = await connect(options.url, values, context, note);
+  const { url: server } = ownOptions(mcpOptions, values, context);
+  const note = (text: string): void => context.err(`fermata: ${text}\n`);
+  const { api, close } = await connect(server, values, context, note);
   const { url, headers } = api;
   const { stdin: input, stdout: output } = process;
   const bridge = new McpStdioBridge({ url, headers, input, output, note });

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { CommandContext, ParsedArguments } from "../command.ts";
-import { fromEnvironment, mergeLayers } from "../option-values.ts";
+import { ownOptions } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
 import { pulledModelsFolder } from "../folders.ts";
 import { hubOptions, pullOptions } from "../commands.ts";
@@ -20,12 +20,11 @@ export async function runPull(
   { values, operands }: ParsedArguments,
   context: CommandContext,
 ): Promise<number> {
-  const { env, cwd } = context;
-  const options = mergeLayers(pullOptions, [values, fromEnvironment(pullOptions, env, cwd)]);
+  const options = ownOptions(pullOptions, values, context);
   const request = {
     ...options,
     model: operands[0]!,
-    modelsFolder: options.modelsDir ?? pulledModelsFolder(env),
+    modelsFolder: options.modelsDir ?? pulledModelsFolder(context.env),
   };
   return interruptible(async (signal) => {
     const pull = { signal, output: progressOutput(context) };
@@ -44,7 +43,7 @@ export async function withPulledModel(
 ): Promise<ServeConfig> {
   const { hf, file, modelsDir } = config;
   if (hf === undefined) return config;
-  const hub = mergeLayers(hubOptions, [fromEnvironment(hubOptions, context.env, context.cwd)]);
+  const hub = ownOptions(hubOptions, new Map(), context);
   const modelsFolder = modelsDir ?? pulledModelsFolder(context.env);
   const model = await interruptible((signal) =>
     pullModel(
@@ -58,13 +57,14 @@ export async function withPulledModel(
 /** `config` with the path of what `--hf` names, if it is here already. The hub is not asked. @throws FermataError invalid_option */
 export function withCachedModel(
   config: ServeConfig,
-  { env, cwd }: Pick<CommandContext, "env" | "cwd">,
+  context: Pick<CommandContext, "env" | "cwd">,
 ): ServeConfig {
   const { hf, file, modelsDir } = config;
   if (hf === undefined) return config;
-  const { revision } = mergeLayers(hubOptions, [fromEnvironment(hubOptions, env, cwd)]);
+  const { revision } = ownOptions(hubOptions, new Map(), context);
   const wanted = readWanted({ model: hf, file });
-  const folder = revisionFolder(modelsDir ?? pulledModelsFolder(env), wanted.repository, revision);
+  const models = modelsDir ?? pulledModelsFolder(context.env);
+  const folder = revisionFolder(models, wanted.repository, revision);
   return { ...config, model: chooseCached(folder, wanted) ?? undefined };
 }
 

@@ -1,6 +1,7 @@
 /** Runs that an earlier process left: known from the first request on, they go on once their models are in memory. */
 
 import type { FermataError } from "../../errors.ts";
+import { abortionOf } from "../../waits.ts";
 
 export interface ExpectedRun {
   id: string;
@@ -55,10 +56,8 @@ export class ExpectedRuns {
   async settled(id: string, viewer?: AbortSignal): Promise<void> {
     const expected = this.#byId.get(id);
     if (expected === undefined || viewer?.aborted === true) return;
-    const left = new Promise<void>((resolve) =>
-      viewer?.addEventListener("abort", () => resolve(), { once: true }),
-    );
-    await Promise.race([expected.settled, left]);
+    const left = viewer === undefined ? [] : [abortionOf(viewer)];
+    await Promise.race([expected.settled, ...left]);
   }
 
   /** Resolves when it is live or will never be. */
@@ -70,11 +69,4 @@ export class ExpectedRuns {
   async giveAllUp(reason: FermataError): Promise<void> {
     await Promise.all([...this.#byId.keys()].map((id) => this.giveUp(id, reason)));
   }
-}
-
-async function abortionOf(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) =>
-    signal.addEventListener("abort", () => resolve(), { once: true }),
-  );
 }

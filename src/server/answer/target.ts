@@ -7,9 +7,10 @@ import type { Agent, AgentModel } from "../../agents/types.ts";
 import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
 import type { ToolProvider, Tool } from "../../tools/types.ts";
 import { isJsonObject } from "../../json.ts";
+import { finishInTurns, type Parts } from "../../parts.ts";
 import { fieldError } from "../body/field.ts";
 import type { SamplingLimits } from "../body/generation.ts";
-import type { OnceWarnings } from "../body/warnings.ts";
+import type { OnceWarnings, Warn } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
 import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
 import type { ToolChoice } from "../body/tools.ts";
@@ -60,6 +61,16 @@ export function resolveTarget(
     run: null,
     instruct: (messages) => [...messages],
   };
+}
+
+/** Who answers a request, and what its body asks for. @throws what `parse` does */
+export async function readRequest<Body>(
+  wire: unknown,
+  parse: (wire: unknown, limits: SamplingLimits, warn: Warn) => Parts<Body>,
+  context: TargetContext,
+): Promise<{ target: Target; body: Body }> {
+  const target = resolveTarget(wantedModel(wire), context);
+  return { target, body: await finishInTurns(parse(wire, target, context.warnings.warn)) };
 }
 
 /** `model` of a body that is not checked yet. */

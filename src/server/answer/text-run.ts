@@ -1,6 +1,6 @@
 /** A text continued by the model itself: the engine's events as those of a chat. */
 
-import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
+import { AnswerTokens, contentToken } from "../../chat/answer/answer-tokens.ts";
 import { withTextBias } from "../../engine/engine.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
@@ -14,12 +14,16 @@ import type { TokenTimes } from "./token-times.ts";
 import { withinLines } from "./within-lines.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
+type Text = Extract<GenerationEvent, { type: "text" }>;
+type Content = Extract<RunEvent, { type: "content" }>;
 
 interface TextRun {
   times: TokenTimes;
   trace: AnswerTrace;
   record?: TokenRecord;
   lineLimits?: LineLimits;
+  /** Tokens are told when they are drawn, also those that no text comes of. Default: with the text that they are part of. */
+  tellsAtOnce?: boolean;
 }
 
 const noLimits: LineLimits = { indent: 0, milliseconds: 0 };
@@ -28,10 +32,14 @@ const noLimits: LineLimits = { indent: 0, milliseconds: 0 };
 export async function runText(
   engine: ServerServices["engine"],
   request: GenerateRequest,
-  { times, trace, record, lineLimits = noLimits }: TextRun,
+  { times, trace, record, lineLimits = noLimits, tellsAtOnce = false }: TextRun,
   sink: Sink<RunEvent>,
 ): Promise<void> {
-  const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
+  const bytesOf = (token: number): Uint8Array => engine.tokenBytes(token);
+  const tokens = new AnswerTokens(bytesOf);
+  const contentOf = tellsAtOnce
+    ? (event: Text) => wholeContent(event, bytesOf)
+    : (event: Text) => attributedContent(event, tokens);
   const sampling = await withTextBias(request.sampling, engine);
   const maxTokens = engineLimit(request.maxTokens);
   let drawn = 0;
@@ -46,10 +54,8 @@ export async function runText(
       if (event.tokens.length > 0) times.drew(drawn);
       if (request.maxTokens === 0) continue;
       record?.add(event.tokens);
-      tokens.add(event.text, event.logprobs ?? []);
-      if (event.text === "") continue;
-      const [content] = tokens.attribute([{ type: "content", text: event.text }]);
-      if (content === undefined) continue;
+      const content = contentOf(event);
+      if (content === null) continue;
       times.observe(content);
       await sink(content);
     } else if (event.type === "finish") {
@@ -66,7 +72,22 @@ export async function runText(
   }
 }
 
-export function chatFinish({ reason, usage, stopString, stopToken }: Finish): RunEvent {
+function wholeContent(
+  { text, tokens, logprobs }: Text,
+  bytesOf: (token: number) => Uint8Array,
+): Content | null {
+  if (text === "" && tokens.length === 0) return null;
+  const told = logprobs?.map((one) => contentToken(one, bytesOf));
+  return { type: "content", text, ...(told === undefined ? {} : { logprobs: told }) };
+}
+
+function attributedContent({ text, logprobs = [] }: Text, tokens: AnswerTokens): Content | null {
+  tokens.add(text, logprobs);
+  if (text === "") return null;
+  return tokens.attribute([{ type: "content", text }])[0] as Content;
+}
+
+function chatFinish({ reason, usage, stopString, stopToken }: Finish): RunEvent {
   return {
     type: "finish",
     reason: reason === "length" ? "length" : "stop",

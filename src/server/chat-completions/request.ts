@@ -22,16 +22,12 @@ import { metadata } from "../body/stored.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 
-export type ChatCompletionRequest = PartsResult<typeof parseChatCompletionRequestInParts>;
+export type ChatCompletionRequest = PartsResult<typeof parseChatCompletionRequest>;
 const noTools: ReadonlySet<string> = new Set();
 type Given = ValuesOf<typeof chatCompletionFields>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function* parseChatCompletionRequestInParts(
-  body: unknown,
-  limits: SamplingLimits,
-  warn: Warn,
-) {
+export function* parseChatCompletionRequest(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = yield* readBodyInParts(
     chatCompletionFields,

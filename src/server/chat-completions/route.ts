@@ -1,7 +1,6 @@
 /** POST /v1/chat/completions */
 
 import type { RouteOptions } from "fastify";
-import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -11,7 +10,7 @@ import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer
 import { ChunkStream } from "./chunks.ts";
 import { type ChatCompletion, wireCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
-import { parseChatCompletionRequestInParts, type ChatCompletionRequest } from "./request.ts";
+import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { ofReplica } from "../answer/ids.ts";
 import { countPrompt, planAnswer, runRequest } from "../answer/answer.ts";
@@ -19,7 +18,7 @@ import { reasoningInContent, withBeginning, withoutReasoning } from "../answer/c
 import { StoredCompletions } from "./stored-completions.ts";
 import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
-import { resolveTarget, type ToolMode, wantedModel } from "../answer/target.ts";
+import { readRequest, type ToolMode } from "../answer/target.ts";
 
 export function chatCompletionsRoute(context: RouteContext): RouteOptions {
   const { services, config, active, warnings } = context;
@@ -41,10 +40,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
     preHandler: waitForServers(context.services.tools),
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const target = resolveTarget(wantedModel(request.body), context);
-      const body = await finishInTurns(
-        parseChatCompletionRequestInParts(request.body, target, warnings.warn),
-      );
+      const { target, body } = await readRequest(request.body, parseChatCompletionRequest, context);
       const { n, tellsTools } = body;
       const signal = active.signalFor(reply);
       const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
@@ -119,10 +115,7 @@ export function chatInputTokensRoute(context: RouteContext): RouteOptions {
     url: "/v1/chat/completions/input_tokens",
     preHandler: waitForServers(context.services.tools),
     handler: async (request) => {
-      const target = resolveTarget(wantedModel(request.body), context);
-      const body = await finishInTurns(
-        parseChatCompletionRequestInParts(request.body, target, context.warnings.warn),
-      );
+      const { target, body } = await readRequest(request.body, parseChatCompletionRequest, context);
       const inputTokens = await countPrompt(body, target, request);
       return { object: "response.input_tokens", input_tokens: inputTokens };
     },

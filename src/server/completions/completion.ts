@@ -24,11 +24,10 @@ import type { Answer } from "../answer/collect-answer.ts";
 import { jsonMessage, type SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
-import type { TokenTimes } from "../answer/token-times.ts";
 import type { TimesWanted, UsageWanted } from "../body/generation.ts";
 import { wirePromptLogprobs } from "../answer/logprobs.ts";
-import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
+import type { TextChoice } from "./text-choices.ts";
 import {
   echoedLogprobs,
   joinedLogprobs,
@@ -58,27 +57,24 @@ export const textCompletion = {
 };
 
 /** In a stream, the prompt's tokens come with the first chunk, others with the chunk before which they were generated. */
-type TextChoice = Omit<ValueOf<typeof textChoice>, "finish_reason"> & {
+type WireChoice = Omit<ValueOf<typeof textChoice>, "finish_reason"> & {
   finish_reason: WireFinishReason | null;
 };
 
 export interface TextCompletionShape {
-  /** Before each choice's text: the prompts if they are to be echoed, else empty texts. */
-  prefixes: readonly string[];
+  /** Their prompts' texts stand before their own. */
+  choices: readonly TextChoice[];
   /** Answers to each prompt; choices of one prompt are neighbours. */
   n: number;
   withLogprobs: boolean;
   usage: UsageWanted;
   tokens: TokenWishes;
-  /** The texts begin with the prompts. */
+  /** The prompts are told. */
   echoes: boolean;
-  /** Of the choices. */
-  records: readonly TokenRecord[];
   model: Pick<ModelInfo, "bosToken">;
   tokenBytes(token: number): Uint8Array;
-  /** Which times a stream tells before its end, and those of the choices. */
-  timesWanted: TimesWanted;
-  times: readonly TokenTimes[];
+  /** Which times a stream tells before its end. */
+  times: TimesWanted;
 }
 
 export function wireTextCompletion(
@@ -87,43 +83,43 @@ export function wireTextCompletion(
   shape: TextCompletionShape,
 ) {
   const choices = answers.map((one, index) => wireChoice(one, index, shape));
+  const timings = shape.choices[0]?.times.timings;
   const usages = answers.map(({ finish }) => finish.usage);
   const counts = wireUsage(usageOfPrompts(usages, shape.n));
-  return { ...head(identity), choices, usage: counts, timings: shape.times[0]?.timings };
+  return { ...head(identity), choices, usage: counts, timings };
 }
 
 function wireChoice(
   { content, logprobs, finish }: Answer,
   index: number,
   shape: TextCompletionShape,
-): TextChoice {
-  const { tokens, records, withLogprobs, tokenBytes } = shape;
-  const prefix = shape.prefixes[index] ?? "";
-  const record = records[index];
-  const own = textLogprobs(logprobs, prefix.length, tokens.namesAsIds);
+): WireChoice {
+  const { tokens, withLogprobs, tokenBytes } = shape;
+  const { prompt, record } = shape.choices[index]!;
+  const own = textLogprobs(logprobs, prompt.length, tokens.namesAsIds);
   const echoed = echoedOf(index, shape);
   return {
     index,
-    text: prefix + content,
+    text: prompt + content,
     logprobs: withLogprobs ? (echoed === null ? own : joinedLogprobs(echoed, own)) : null,
     finish_reason: wireFinishReason(finish.reason),
     ...stopReasonOf(finish),
     ...(tokens.ids
-      ? { prompt_token_ids: [...(record?.prompt ?? [])], token_ids: [...(record?.generated ?? [])] }
+      ? { prompt_token_ids: [...record.prompt], token_ids: [...record.generated] }
       : {}),
     ...(tokens.promptLogprobs === undefined
       ? {}
-      : { prompt_logprobs: wirePromptLogprobs(record?.promptLogprobs ?? [], tokenBytes) }),
+      : { prompt_logprobs: wirePromptLogprobs(record.promptLogprobs, tokenBytes) }),
   };
 }
 
 /** Null: the prompt is not echoed, or no log-probabilities are asked for. */
 function echoedOf(index: number, shape: TextCompletionShape): TextLogprobs | null {
-  const record = shape.records[index];
-  if (!shape.echoes || !shape.withLogprobs || record === undefined) return null;
+  if (!shape.echoes || !shape.withLogprobs) return null;
   const { model, tokenBytes, tokens } = shape;
   const { namesAsIds } = tokens;
-  return echoedLogprobs(record, shape.prefixes[index] ?? "", { model, tokenBytes, namesAsIds });
+  const { record, prompt } = shape.choices[index]!;
+  return echoedLogprobs(record, prompt, { model, tokenBytes, namesAsIds });
 }
 
 /** Chunks with text, one with each choice's finish reason, then the usage if asked for. */
@@ -143,9 +139,9 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
 
   /** With log-probabilities, an echoed prompt waits for its own. */
   opening(): SseMessage[] {
-    const { echoes, prefixes, withLogprobs } = this.#shape;
-    if (!echoes || withLogprobs) return [];
-    return prefixes.flatMap((text, index) => (text === "" ? [] : [this.#echo(index, null)]));
+    const { choices, withLogprobs } = this.#shape;
+    if (withLogprobs) return [];
+    return choices.flatMap(({ prompt }, index) => (prompt === "" ? [] : [this.#echo(index, null)]));
   }
 
   messages(told: ChoiceEvent): SseMessage[] {
@@ -159,17 +155,17 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
   }
 
   #messages({ choice: index, event }: ChoiceEvent): SseMessage[] {
-    const { times, timesWanted: wanted, usage, tokens } = this.#shape;
-    const timings = times[index]?.timings;
+    const { times: wanted, usage, tokens } = this.#shape;
+    const { prompt, times } = this.#shape.choices[index]!;
+    const { timings } = times;
     if (event.type === "progress") {
       if (!wanted.progress) return [];
       const choice = { index, text: "", logprobs: null, finish_reason: null };
-      const progress = times[index]?.progress(event, wanted) ?? [];
-      return progress.map((told) => this.#chunk(choice, told));
+      return times.progress(event, wanted).map((told) => this.#chunk(choice, told));
     }
     if (event.type === "content") {
       const { text, logprobs = [] } = event;
-      const offset = this.#offsets.get(index) ?? this.#shape.prefixes[index]?.length ?? 0;
+      const offset = this.#offsets.get(index) ?? prompt.length;
       this.#offsets.set(index, offset + text.length);
       const told = this.#shape.withLogprobs
         ? textLogprobs(logprobs, offset, tokens.namesAsIds)
@@ -188,7 +184,7 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
     const done = { data: "[DONE]" };
     if (!this.#shape.usage.atEnd) return [done];
     const usage = wireUsage(usageOfPrompts(this.#usages, this.#shape.n));
-    const { timings } = this.#shape.times[0] ?? {};
+    const timings = this.#shape.choices[0]?.times.timings;
     return [jsonMessage({ ...head(this.#identity), choices: [], usage, timings }), done];
   }
 
@@ -197,21 +193,21 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
   }
 
   #echo(index: number, logprobs: TextLogprobs | null): SseMessage {
-    const text = this.#shape.prefixes[index] ?? "";
+    const { prompt: text } = this.#shape.choices[index]!;
     // The tokens behind it belong to the next chunk.
     return this.#chunk({ index, text, logprobs, finish_reason: null }, {}, false);
   }
 
-  #chunk(choice: TextChoice, more: object = {}, takesTokens = true): SseMessage {
-    const { usage, tokens, records } = this.#shape;
-    const record = records[choice.index];
+  #chunk(choice: WireChoice, more: object = {}, takesTokens = true): SseMessage {
+    const { usage, tokens } = this.#shape;
+    const { record } = this.#shape.choices[choice.index]!;
     const isFirst = !this.#told.has(choice.index);
     this.#told.add(choice.index);
     const ids = tokens.ids && {
-      ...(isFirst ? { prompt_token_ids: [...(record?.prompt ?? [])] } : {}),
-      token_ids: takesTokens ? (record?.take() ?? []) : [],
+      ...(isFirst ? { prompt_token_ids: [...record.prompt] } : {}),
+      token_ids: takesTokens ? record.take() : [],
     };
-    const counts = usage.continuous && record !== undefined ? usageSoFar(record) : null;
+    const counts = usage.continuous ? usageSoFar(record) : null;
     return jsonMessage({
       ...head(this.#identity),
       choices: [{ ...choice, ...ids }],

@@ -96,7 +96,7 @@ export const completionFields = {
 } satisfies FieldTable;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function* parseCompletionRequestInParts(
+export function* parseCompletionRequest(
   body: unknown,
   limits: SamplingLimits,
   warn: Reading["warn"],

@@ -1,19 +1,18 @@
 /** POST /v1/completions */
 
 import type { RouteOptions } from "fastify";
-import { collectChoices, drawSeed, runChoices, withSeed } from "../answer/choices.ts";
+import { collectChoices, drawSeed, runChoices } from "../answer/choices.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
 import { finishInTurns } from "../../parts.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import { TokenRecord } from "../answer/token-record.ts";
-import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
 import { TextCompletionStream, wireTextCompletion } from "./completion.ts";
-import { parseCompletionRequestInParts } from "./fields.ts";
+import { parseCompletionRequest } from "./fields.ts";
+import { textChoices } from "./text-choices.ts";
 import { Infill } from "../answer/infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
@@ -23,7 +22,7 @@ import { streamAnswer } from "../http/stream-answer.ts";
 import { refuseAgent, warnOfModel } from "../answer/target.ts";
 
 export function completionsRoute(context: RouteContext): RouteOptions {
-  const { services, config, metrics, active, warnings } = context;
+  const { services, config, active, warnings } = context;
   const { engine, model } = services;
   const infill = new Infill(services);
   return {
@@ -33,7 +32,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
       const body = await finishInTurns(
-        parseCompletionRequestInParts(request.body, { ...model, sampling }, warnings.warn),
+        parseCompletionRequest(request.body, { ...model, sampling }, warnings.warn),
       );
       refuseAgent(body.model, services, "/v1/chat/completions");
       warnOfModel(body.model, context);
@@ -50,9 +49,9 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const prompts = (await Promise.all(body.prompts.map(tokensOf))).map((tokens) =>
         truncated(tokens, body.truncation, contextSize - Math.max(1, maxTokens ?? 1)),
       );
-      const count = prompts.length * n;
-      const times = Array.from({ length: count }, () => new TokenTimes(metrics, startedAt));
-      const records = Array.from({ length: count }, () => new TokenRecord());
+      const choices = textChoices(prompts, body, context, startedAt, (tokens, index) =>
+        echo ? promptText(body, index, tokens, engine) : "",
+      );
       const owner = requestOwner(request);
       const identity = newIdentity("cmpl", model.id, model);
       const traced = { ...answerOf(request, identity.id), model: model.id, owner, startedAt };
@@ -61,12 +60,10 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const promptLogprobs =
         echo && topLogprobs !== undefined ? Math.max(topLogprobs, wished ?? 0) : wished;
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
-        const record = records[choice]!;
-        const prompt = prompts[Math.floor(choice / n)]!;
-        record.prompt = prompt;
+        const { sampling: drawnBy, times, record } = choices[choice]!;
         const asked = {
-          prompt,
-          sampling: withSeed(body.sampling, choice % n),
+          prompt: record.prompt,
+          sampling: drawnBy,
           maxTokens,
           stop,
           topLogprobs,
@@ -80,31 +77,23 @@ export function completionsRoute(context: RouteContext): RouteOptions {
           signal: ended,
         };
         return context.traces.record(traced, (trace) =>
-          runText(engine, asked, { times: times[choice]!, trace, record, lineLimits }, sink),
+          runText(engine, asked, { times, trace, record, lineLimits }, sink),
         );
       };
-      const events = runChoices(count, start, signal);
-      const echoes = echo
-        ? prompts.map((tokens, index) => promptText(body, index, tokens, engine))
-        : [];
+      const events = runChoices(choices.length, start, signal);
       const shape = {
-        prefixes: Array.from(
-          { length: count },
-          (_, choice) => echoes[Math.floor(choice / n)] ?? "",
-        ),
+        choices,
         n,
         withLogprobs: topLogprobs !== undefined,
         usage: body.usage,
         tokens: body.tokens,
         echoes: echo,
-        records,
         model: engine.model,
         tokenBytes: (token: number) => engine.tokenBytes(token),
-        timesWanted: body.times,
-        times,
+        times: body.times,
       };
       if (!body.stream)
-        return wireTextCompletion(identity, await collectChoices(events, count), shape);
+        return wireTextCompletion(identity, await collectChoices(events, choices.length), shape);
       const stream = new TextCompletionStream(identity, shape);
       await streamAnswer(events, stream, { request, reply, config });
       return reply;

@@ -1,5 +1,6 @@
 /** Log-probabilities in the shape of completions: of the answer, and of a prompt that is echoed. */
 
+import { contentToken } from "../../chat/answer/answer-tokens.ts";
 import type { ContentToken } from "../../chat/types.ts";
 import type { ModelInfo } from "../../engine/types.ts";
 import { tokenName, tokenText, wireLogprob } from "../answer/logprobs.ts";
@@ -78,11 +79,9 @@ export function echoedLogprobs(
   },
 ): TextLogprobs {
   const tokens = Array.from(prompt, (token, index): EchoedToken => {
-    const bytes = tokenBytes(token);
     const told = promptLogprobs[index - 1];
-    if (told === undefined) return { token, bytes, logprob: null };
-    const top = told.top.map(([id, logprob]) => ({ token: id, bytes: tokenBytes(id), logprob }));
-    return { token, bytes, logprob: told.logprob, top };
+    if (told === undefined) return { token, bytes: tokenBytes(token), logprob: null };
+    return contentToken({ ...told, token }, tokenBytes);
   });
   const first = tokens[0] === undefined ? "" : tokenText(tokens[0].bytes);
   // The server has put it there.

@@ -16,7 +16,7 @@ import { messageFields, messageKeys, promptFields } from "./fields.ts";
 import { conversationOf } from "./messages.ts";
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLimits, warn: Warn) {
+export function* parseMessagesRequest(value: unknown, limits: SamplingLimits, warn: Warn) {
   const body = checkBody(value, warn);
   const given = yield* readFieldsInParts(messageFields, body, { warn });
   const prompt = promptOf(given);
@@ -57,8 +57,8 @@ function formatOf({ output_config, output_format }: ValuesOf<typeof messageField
     : { path: "output_format", document: earlier };
 }
 
-/** The body of `count_tokens`. @throws as `parseMessagesRequestInParts` */
-export function* parseCountRequestInParts(value: unknown, warn: Warn) {
+/** The body of `count_tokens`. @throws as `parseMessagesRequest` */
+export function* parseCountRequest(value: unknown, warn: Warn) {
   return promptOf(yield* readFieldsInParts(promptFields, checkBody(value, warn), { warn }));
 }
 

@@ -8,15 +8,15 @@ import { FermataError } from "../../errors.ts";
 import { exactJson } from "../../json.ts";
 import { collectMessage, MessageStream } from "./message-stream.ts";
 import { finishInTurns } from "../../parts.ts";
-import { parseMessagesRequestInParts, parseCountRequestInParts } from "./request.ts";
+import { parseMessagesRequest, parseCountRequest } from "./request.ts";
 import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { countPrompt, messagesFor, planAnswer, runRequest } from "../answer/answer.ts";
-import { definitionsOf, resolveTarget, type Target, wantedModel } from "../answer/target.ts";
+import { definitionsOf, readRequest, resolveTarget, type Target } from "../answer/target.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
-  const { config, active, warnings } = context;
+  const { config, active } = context;
   return {
     method: "POST",
     url: "/v1/messages",
@@ -24,10 +24,7 @@ export function messagesRoute(context: RouteContext): RouteOptions {
     config: { wire: "anthropic" },
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const target = resolveTarget(wantedModel(request.body), context);
-      const body = await finishInTurns(
-        parseMessagesRequestInParts(request.body, target, warnings.warn),
-      );
+      const { target, body } = await readRequest(request.body, parseMessagesRequest, context);
       const signal = active.signalFor(reply);
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
       const { conversation, mode, run } = planAnswer(body, target, {
@@ -73,7 +70,7 @@ export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
     preHandler: waitForServers(context.services.tools),
     config: { wire: "anthropic" },
     handler: async (request) => {
-      const body = await finishInTurns(parseCountRequestInParts(request.body, warnings.warn));
+      const body = await finishInTurns(parseCountRequest(request.body, warnings.warn));
       const target = resolveTarget(body.model, context);
       return { input_tokens: await countPrompt(body, target, request) };
     },

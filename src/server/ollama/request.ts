@@ -10,13 +10,13 @@ import type { Warn } from "../body/warnings.ts";
 import { chatFields, generateFields } from "./fields.ts";
 
 /** Without messages nothing is generated. */
-export type OllamaRequest = PartsResult<typeof parseChatInParts> &
+export type OllamaRequest = PartsResult<typeof parseChat> &
   // What was said before the messages.
   Pick<ChatRequest, "leadingTokens">;
-export type GenerateRequest = PartsResult<typeof parseGenerateInParts>;
+export type GenerateRequest = PartsResult<typeof parseGenerate>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function* parseChatInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
+export function* parseChat(body: unknown, limits: SamplingLimits, warn: Warn) {
   const example = 'Send {"model": "…", "messages": […]}';
   const given = yield* readBodyInParts(chatFields, body, { warn }, example);
   const { messages } = given;
@@ -32,8 +32,8 @@ export function* parseChatInParts(body: unknown, limits: SamplingLimits, warn: W
   };
 }
 
-/** @throws as `parseChatInParts` */
-export function* parseGenerateInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
+/** @throws as `parseChat` */
+export function* parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const example = 'Send {"model": "…", "prompt": "…"}';
   const given = yield* readBodyInParts(generateFields, body, reading, example);

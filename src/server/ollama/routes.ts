@@ -8,8 +8,8 @@ import { planAnswer, runRequest } from "../answer/answer.ts";
 import {
   asCalled,
   namesOf,
+  readRequest,
   refuseAgent,
-  resolveTarget,
   wantedModel,
   type Target,
 } from "../answer/target.ts";
@@ -24,16 +24,10 @@ import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer
 import { answerOf } from "../answer/traces.ts";
 import { type Format, OllamaAnswer } from "./answer.ts";
 import { keepAliveOf } from "../body/keep-alive.ts";
-import { finishInTurns } from "../../parts.ts";
 import { isJsonObject } from "../../json.ts";
 import { nameOfModel } from "../answer/model-use.ts";
 import type { ModelRoute } from "../model-routes.ts";
-import {
-  parseChatInParts,
-  parseGenerateInParts,
-  type GenerateRequest,
-  type OllamaRequest,
-} from "./request.ts";
+import { parseChat, parseGenerate, type GenerateRequest, type OllamaRequest } from "./request.ts";
 
 export function ollamaRoutes(context: RouteContext): ModelRoute[] {
   return [chatRoute(context), generateRoute(context)];
@@ -48,10 +42,7 @@ function chatRoute(context: RouteContext): ModelRoute {
     withoutModel: async ({ body }) => unloaded(body, "messages", "chat", context),
     handler: async (request, reply) => {
       const arrivedAt = performance.now();
-      const target = targetOf(request, context);
-      const body = await finishInTurns(
-        parseChatInParts(request.body, target, context.warnings.warn),
-      );
+      const { target, body } = await readRequest(request.body, parseChat, context);
       const name = answeredName(request, target, context);
       const answer = new OllamaAnswer(name, "chat", { ...context, arrivedAt });
       if (body.messages.length === 0) return answer.withoutText(becomes(request, context));
@@ -79,10 +70,7 @@ function generateRoute(context: RouteContext): ModelRoute {
     withoutModel: async ({ body }) => unloaded(body, "prompt", "generate", context),
     handler: async (request, reply) => {
       const arrivedAt = performance.now();
-      const target = targetOf(request, context);
-      const body = await finishInTurns(
-        parseGenerateInParts(request.body, target, context.warnings.warn),
-      );
+      const { target, body } = await readRequest(request.body, parseGenerate, context);
       const record = new TokenRecord();
       const name = answeredName(request, target, context);
       const answer = new OllamaAnswer(name, "generate", { ...context, arrivedAt, record });
@@ -128,10 +116,6 @@ function becomes({ body }: FastifyRequest, { lease }: RouteContext): "load" | "u
 
 /** Pushes the events of an answer until it ends or `signal` is aborted. */
 type Run = (signal: AbortSignal, preparation: Preparation, sink: Sink<RunEvent>) => Promise<void>;
-
-function targetOf({ body }: FastifyRequest, context: RouteContext): Target {
-  return resolveTarget(wantedModel(body), context);
-}
 
 /** @param record gets the tokens, unless tools run here: those of their results are not told */
 function runConversation(

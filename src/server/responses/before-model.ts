@@ -3,7 +3,7 @@
 import { isJsonObject } from "../../json.ts";
 import { finishInTurns } from "../../parts.ts";
 import { isClientOutput } from "./client-calls.ts";
-import { parseResponsesRequestInParts } from "./request.ts";
+import { parseResponsesRequest } from "./request.ts";
 import type { ResponsesContext } from "./service.ts";
 import type { Item } from "./types.ts";
 
@@ -23,7 +23,7 @@ export async function resumeBeforeModel(
   const sampling = { ...config.sampling, seed: 0, logitBias: [] };
   // Token ids are checked once the request's model is there.
   const limits = { sampling, contextSize, vocabularySize: Infinity };
-  const request = await finishInTurns(parseResponsesRequestInParts(body, limits, warnings.warn));
+  const request = await finishInTurns(parseResponsesRequest(body, limits, warnings.warn));
   return await responses.resume(request, owner);
 }
 

@@ -2,6 +2,7 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
+import { longestDelayMs } from "../../waits.ts";
 import { newId } from "../answer/ids.ts";
 import { readBody, required, type FieldTable, fieldError } from "../body/field.ts";
 import { either, list, mapped, object, text } from "../body/values.ts";
@@ -21,9 +22,6 @@ interface HeldCall {
   isKept: boolean;
   answer: ((result: ToolResult) => void) | null;
 }
-
-/** The longest delay of a timer. */
-const foreverMs = 2 ** 31 - 1;
 
 const defaultMaxBytes = 1024 * 1024;
 
@@ -66,7 +64,7 @@ export class HeldCalls {
       approval: "never",
       clientRuns: true,
       // A timer of its own ends the response: without the output, a model would invent one.
-      timeoutMs: foreverMs,
+      timeoutMs: longestDelayMs,
       call: async (_args, { callId, signal }) => await this.wait(callId, signal),
     };
   }

@@ -15,10 +15,10 @@ import { withSettings } from "./settings.ts";
 import type { ServerConfig } from "../services.ts";
 import type { Item, ResponseObject } from "./types.ts";
 
-export type ResponsesRequest = PartsResult<typeof parseResponsesRequestInParts>;
+export type ResponsesRequest = PartsResult<typeof parseResponsesRequest>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
+export function* parseResponsesRequest(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = yield* readBodyInParts(responseFields, body, reading, 'Send {"input": "…"}');
   const { previous_response_id: previousResponseId = null, conversation = null } = given;

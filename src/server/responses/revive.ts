@@ -28,7 +28,7 @@ import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
 import {
   configured,
-  parseResponsesRequestInParts,
+  parseResponsesRequest,
   type ResponsesRequest,
   waitsForOutputs,
 } from "./request.ts";
@@ -128,7 +128,7 @@ async function revive(
   if (isWritten) await store.responses.countResume(id);
 
   const target = resolveTarget(wantedModel(wire), context);
-  const asWritten = await finishInTurns(parseResponsesRequestInParts(wire, target, () => {}));
+  const asWritten = await finishInTurns(parseResponsesRequest(wire, target, () => {}));
   const conversation = { items: history as Item[], input: input as Item[] };
   const given = configured(asWritten, conversation);
   const request = isFirst ? given : goingOn(given);

@@ -3,10 +3,9 @@
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { messagesFor } from "../answer/answer.ts";
-import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { readRequest } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
-import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import { takeHandedOver, takeOverLeft } from "../answer/shared-runs.ts";
 import { requestOwner } from "../http/access.ts";
@@ -28,7 +27,7 @@ import { resumeBeforeModel } from "./before-model.ts";
 import { compact, withRequest } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
-import { ofInput, parseResponsesRequestInParts } from "./request.ts";
+import { ofInput, parseResponsesRequest } from "./request.ts";
 import { ResponseService, type ResponsesContext } from "./service.ts";
 import { responseSocketRoute } from "./socket.ts";
 import { isRepeatable, type WireEvent } from "./types.ts";
@@ -87,7 +86,7 @@ function withInputErrors(routes: ModelRoute[]): ModelRoute[] {
 }
 
 function createResponseRoute(context: ResponsesContext, url: string): ModelRoute {
-  const { config, active, warnings, responses } = context;
+  const { config, active, responses } = context;
   return {
     method: "POST",
     url,
@@ -98,10 +97,7 @@ function createResponseRoute(context: ResponsesContext, url: string): ModelRoute
     },
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const target = resolveTarget(wantedModel(request.body), context);
-      const body = await finishInTurns(
-        parseResponsesRequestInParts(request.body, target, warnings.warn),
-      );
+      const { target, body } = await readRequest(request.body, parseResponsesRequest, context);
       const preparation = new Preparation();
       const started = await responses.start(body, {
         ...context,
@@ -212,17 +208,14 @@ function outputBodyBytes({
 
 /** Routes that use a request's prompt and make no response. */
 function promptRoutes(context: ResponsesContext): RouteOptions[] {
-  const { services, warnings, responses, active } = context;
+  const { services, responses, active } = context;
   return [
     {
       method: "POST",
       url: "/v1/responses/input_tokens",
       preHandler: waitForServers(services.tools),
       handler: async (request) => {
-        const target = resolveTarget(wantedModel(request.body), context);
-        const body = await finishInTurns(
-          parseResponsesRequestInParts(request.body, target, warnings.warn),
-        );
+        const { target, body } = await readRequest(request.body, parseResponsesRequest, context);
         const prompt = await responses.prompt(body, requestOwner(request), {
           tools: target.tools,
           requestedServers: services.requestedServers,
@@ -241,10 +234,7 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
       url: "/v1/responses/compact",
       handler: async (request, reply) => {
         const startedAt = performance.now();
-        const target = resolveTarget(wantedModel(request.body), context);
-        const body = await finishInTurns(
-          parseResponsesRequestInParts(request.body, target, warnings.warn),
-        );
+        const { target, body } = await readRequest(request.body, parseResponsesRequest, context);
         if (body.model === null)
           throw fieldError("missing_field", "model", "is missing", "Send the model's name");
         const prompt = await responses.prompt(body, requestOwner(request), services);

@@ -11,6 +11,7 @@ import { newId } from "../answer/ids.ts";
 import { LiveRuns } from "../answer/live-run.ts";
 import { cancelElsewhere } from "../answer/shared-runs.ts";
 import { finishInTurns } from "../../parts.ts";
+import { longestDelayMs } from "../../waits.ts";
 import { toMessages } from "./messages.ts";
 import { type ResponsesRequest, configured, newResponse, waitsForOutputs } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
@@ -40,8 +41,6 @@ import { storedEvents } from "./stored-events.ts";
 import { type LeftContext, reviveLeft } from "./revive.ts";
 import { generateResponse } from "./generate.ts";
 
-/** The longest delay of a timer: about 24 days. */
-const maxTimerMs = 2 ** 31 - 1;
 const defaultToolTimeoutMs = 60_000;
 /** Time to connect a request's own MCP servers, when only its prompt is needed. */
 const maxConnectMs = 30_000;
@@ -123,7 +122,11 @@ export class ResponseService {
       requested = await RequestedServers.connect(mcpToolsOf(request), connector, signal);
       const run = await this.#plan(request, context, { history, calls, requested, abort, signal });
       // In the background: until its tokens are counted, so that what never fits is not stored.
-      const patienceMs = request.background ? 20 : request.stream ? openStreamAfterMs : maxTimerMs;
+      const patienceMs = request.background
+        ? 20
+        : request.stream
+          ? openStreamAfterMs
+          : longestDelayMs;
       await run.start(context.preparation ?? new Preparation(), patienceMs);
       this.live.add(run);
       void run.ended.then(end);

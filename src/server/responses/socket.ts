@@ -7,9 +7,8 @@ import type { FastifyRequest, RouteOptions } from "fastify";
 import type { WebSocket } from "ws";
 import { FermataError } from "../../errors.ts";
 import { isJsonObject } from "../../json.ts";
-import { finishInTurns } from "../../parts.ts";
 import { withModel } from "../answer/model-use.ts";
-import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { readRequest, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
 import { keepAliveOf } from "../body/keep-alive.ts";
 import { logError } from "../http/error-replies.ts";
@@ -18,7 +17,7 @@ import { silencesPerEvent } from "../http/sse.ts";
 import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
 import { acceptWebSocket } from "../http/web-sockets.ts";
 import { resumeBeforeModel } from "./before-model.ts";
-import { ofInput, parseResponsesRequestInParts } from "./request.ts";
+import { ofInput, parseResponsesRequest } from "./request.ts";
 import type { ResponseRun } from "./run.ts";
 import type { RecalledResponse, ResponsesContext } from "./service.ts";
 import { isRepeatable, type Item, type WireEvent } from "./types.ts";
@@ -216,11 +215,9 @@ class ResponseSocket {
     startedAt: number,
   ): Promise<void> {
     const { owner, log } = this.#request;
-    const { warnings, responses } = context;
-    const target = resolveTarget(wantedModel(body), context);
-    const request = await finishInTurns(parseResponsesRequestInParts(body, target, warnings.warn));
+    const { target, body: request } = await readRequest(body, parseResponsesRequest, context);
     const recalled = this.#recalled;
-    const started = await responses.start(request, {
+    const started = await context.responses.start(request, {
       ...context,
       target,
       answer: answerOf(this.#request),

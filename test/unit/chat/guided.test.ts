@@ -4,7 +4,7 @@ import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/t
 import { FermataError } from "../../../src/errors.ts";
 import type { DocumentFormat, Guidance } from "../../../src/guidance/types.ts";
 import { finish } from "../../../src/parts.ts";
-import { parseMessagesRequestInParts } from "../../../src/server/messages/request.ts";
+import { parseMessagesRequest } from "../../../src/server/messages/request.ts";
 import { readFields } from "../../../src/server/body/field.ts";
 import { documentFields, documentOf as formOf } from "../../../src/server/body/guidance.ts";
 import { greedy } from "../../support/sampling.ts";
@@ -47,9 +47,8 @@ function documentOf(body: Record<string, unknown>): DocumentFormat | undefined {
 function claudeDocumentOf(output_config: object): DocumentFormat | undefined {
   const messages = [{ role: "user", content: "Hi" }];
   const limits = { sampling: greedy, contextSize: 1000, vocabularySize: 500 };
-  return finish(
-    parseMessagesRequestInParts({ messages, max_tokens: 9, output_config }, limits, () => {}),
-  ).guidance.document;
+  return finish(parseMessagesRequest({ messages, max_tokens: 9, output_config }, limits, () => {}))
+    .guidance.document;
 }
 
 /** Of the rounds, the engine's trials left out. */

@@ -8,7 +8,7 @@ import { templatesDirectory } from "../../support/llama-cpp-templates.ts";
 
 import { Continuer } from "../../../src/chat/hold/continuation.ts";
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
-import { detectFormat } from "../../../src/chat/formats/formats.ts";
+import { detectFormat, qwen } from "../../../src/chat/formats/formats.ts";
 import { PromptBuilder } from "../../../src/chat/prompt/prompt.ts";
 import { SpliceStore } from "../../../src/chat/prompt/splice-store.ts";
 import { Round } from "../../../src/chat/answer/round.ts";
@@ -107,7 +107,7 @@ async function tryTemplate(name: string): Promise<Result> {
   let roundCount = 0;
   try {
     const reasoning = reasoningOf(detectFormat(source), source);
-    const template = new ChatTemplate(source, model, reasoning);
+    const template = new ChatTemplate(source, model, reasoning, qwen);
     const deriver = new SuffixDeriver(template, reasoning, model.eosToken);
     let before: readonly RenderMessage[] = opening;
     let prompt = template.render(before, { tools, generationPrompt: true });

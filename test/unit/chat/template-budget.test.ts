@@ -1,6 +1,7 @@
 /** Templates that would stop the server: each ends at once, with an error that says why. */
 
 import { expect, test } from "vitest";
+import { qwen } from "../../../src/chat/formats/formats.ts";
 import { ChatTemplate } from "../../../src/chat/template/template.ts";
 import { JinjaTemplate } from "../../../src/chat/template/jinja/jinja-template.ts";
 
@@ -152,7 +153,7 @@ test("a conversation that makes the template of a loaded model too dear is refus
   const model = { specialTokens: [], bosToken: "", eosToken: "" } as never;
   const source =
     "{% for m in messages %}{{ m.content }}{% endfor %}{% if messages | length > 30 %}{{ range(400000000) | length }}{% endif %}";
-  const template = new ChatTemplate(source, model, null);
+  const template = new ChatTemplate(source, model, null, qwen);
   const render = (count: number) => {
     const messages = Array.from({ length: count }, () => ({
       role: "user" as const,
@@ -170,7 +171,7 @@ test("is refused when its model is loaded", () => {
   const model = { specialTokens: [], bosToken: "", eosToken: "" } as never;
   const source =
     "{% for m in messages %}{{ m.content }}{% endfor %}{{ range(400000000) | length }}";
-  expect(() => new ChatTemplate(source, model, null)).toThrow(
+  expect(() => new ChatTemplate(source, model, null, qwen)).toThrow(
     expect.objectContaining({ code: "template_error", message: expect.stringContaining(steps) }),
   );
 });

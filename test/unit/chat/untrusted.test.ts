@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
+import { qwen } from "../../../src/chat/formats/formats.ts";
 import { ChatTemplate } from "../../../src/chat/template/template.ts";
 import type { ChatMessage, ToolDefinition } from "../../../src/chat/types.ts";
 import { Guard, chooseMarks, unusedCharacters } from "../../../src/chat/template/untrusted.ts";
@@ -21,7 +22,7 @@ const specials = [
 
 function spell(messages: ChatMessage[], tools: ToolDefinition[] = [], template = chatml): string {
   const engine = new FakeEngine({ template, specials });
-  const rendering = new ChatTemplate(template, engine.model, null).render(messages, {
+  const rendering = new ChatTemplate(template, engine.model, null, qwen).render(messages, {
     tools,
     generationPrompt: true,
   });
@@ -215,7 +216,7 @@ describe("ChatTemplate", () => {
     ],
   ])("knows whether a turn may have several calls: %s", (source, takesSeveralCalls) => {
     const { model } = new FakeEngine({ template: source });
-    expect(new ChatTemplate(source, model, null).takesSeveralCalls).toBe(takesSeveralCalls);
+    expect(new ChatTemplate(source, model, null, qwen).takesSeveralCalls).toBe(takesSeveralCalls);
   });
 
   it("merges the system message where the template has no such role", () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { chooseModel, samplingOf } from "../../../src/cli/model-files.ts";
+import { chooseModel, modelName, samplingOf } from "../../../src/cli/model-files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "fermata-"));
 writeFileSync(
@@ -14,24 +14,21 @@ writeFileSync(
 );
 
 test("the bundled model, with the sampling of its manifest", () => {
-  const choice = chooseModel(undefined, directory);
-  expect(choice).toMatchObject({
-    path: join(directory, "small.gguf"),
-    id: "small",
-    sampling: { temperature: 0, topK: 40 },
-  });
-  expect(choice.sampling).not.toHaveProperty("unknown");
+  const path = chooseModel(undefined, directory);
+  expect([path, modelName(path)]).toEqual([join(directory, "small.gguf"), "small"]);
+  expect(samplingOf(path)).toMatchObject({ temperature: 0, topK: 40 });
+  expect(samplingOf(path)).not.toHaveProperty("unknown");
 });
 
 test("a manifest counts wherever its model is named from", () => {
-  expect(chooseModel(join(directory, "small.gguf"), "/nowhere").sampling.temperature).toBe(0);
+  const path = chooseModel(join(directory, "small.gguf"), "/nowhere");
+  expect(samplingOf(path).temperature).toBe(0);
 });
 
 test("a model of one's own samples as others do", () => {
-  expect(chooseModel("/models/Big-Q4.gguf", directory)).toMatchObject({
-    id: "Big-Q4",
-    sampling: { temperature: 0.7, topP: 0.95 },
-  });
+  const path = chooseModel("/models/Big-Q4.gguf", directory);
+  expect(modelName(path)).toBe("Big-Q4");
+  expect(samplingOf(path)).toMatchObject({ temperature: 0.7, topP: 0.95 });
 });
 
 test("what the file says of sampling counts, unless the manifest says something else", () => {
@@ -59,11 +56,9 @@ test("a folder: its one model, split or not, or the one its manifest names", () 
     "big-mmproj.gguf",
     "a.txt",
   );
-  expect(chooseModel(split, "/nowhere")).toMatchObject({
-    path: join(split, "big-00001-of-00002.gguf"),
-    id: "big",
-  });
-  expect(chooseModel(directory, "/nowhere").path).toBe(join(directory, "small.gguf"));
+  const path = chooseModel(split, "/nowhere");
+  expect([path, modelName(path)]).toEqual([join(split, "big-00001-of-00002.gguf"), "big"]);
+  expect(chooseModel(directory, "/nowhere")).toBe(join(directory, "small.gguf"));
   expect(() => chooseModel(folder("a.gguf", "b.gguf"), "/nowhere")).toThrow(/a\.gguf, b\.gguf/);
   expect(() => chooseModel(folder("a.txt"), "/nowhere")).toThrow(/has no GGUF file/);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type CallSyntax, hermesCalls } from "../../../src/guidance/call-syntax.ts";
+import { qwen } from "../../../src/chat/formats/formats.ts";
+import type { CallSyntax } from "../../../src/guidance/call-syntax.ts";
 
 function write(syntax: CallSyntax, name: string, args: string): string {
   const body = syntax.body.map((part) => {
@@ -10,7 +11,7 @@ function write(syntax: CallSyntax, name: string, args: string): string {
 }
 
 test("Hermes calls are what Qwen's template renders", () => {
-  expect(write(hermesCalls, "f", '{"a": 1}')).toBe(
+  expect(write(qwen.syntax, "f", '{"a": 1}')).toBe(
     '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
   );
 });

@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest";
-import { hermesCalls } from "../../../src/guidance/call-syntax.ts";
+import { qwen } from "../../../src/chat/formats/formats.ts";
 import { ConstraintMaker } from "../../../src/guidance/output-constraints.ts";
 import { failed } from "../../../src/guidance/schema-jobs.ts";
 import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
 import type { GuidedTool } from "../../../src/guidance/types.ts";
 
 function maker(): { grammarOf(name: string, tools?: GuidedTool[]): Promise<unknown> } {
-  const constraints = new ConstraintMaker({ syntax: hermesCalls, markers: null, controls: [] });
+  const constraints = new ConstraintMaker({ syntax: qwen.syntax, markers: null, controls: [] });
   const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
   return {
     async grammarOf(name, tools = [{ name, parameters: { type: "object" } }]) {

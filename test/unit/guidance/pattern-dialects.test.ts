@@ -1,7 +1,7 @@
 /** Patterns of other languages than JavaScript: read as they are meant, or not at all. */
 
 import { describe, expect, test } from "vitest";
-import { hermesCalls } from "../../../src/guidance/call-syntax.ts";
+import { qwen } from "../../../src/chat/formats/formats.ts";
 import { ConstraintMaker } from "../../../src/guidance/output-constraints.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
 import { compileValidator } from "../../../src/guidance/validator.ts";
@@ -70,7 +70,7 @@ describe.each([
   });
 
   test("is refused for an answer", async () => {
-    const maker = new ConstraintMaker({ syntax: hermesCalls, markers: null, controls: [] });
+    const maker = new ConstraintMaker({ syntax: qwen.syntax, markers: null, controls: [] });
     const document = { kind: "regex", pattern, field: "guided_regex" } as const;
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false, document } as const;
     await expect(maker.make({ tools: [], guidance })).rejects.toMatchObject({

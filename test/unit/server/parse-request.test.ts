@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { defaultSampling } from "../../../src/cli/model-files.ts";
 import { finish } from "../../../src/parts.ts";
-import { parseChatCompletionRequestInParts } from "../../../src/server/chat-completions/request.ts";
+import { parseChatCompletionRequest } from "../../../src/server/chat-completions/request.ts";
 import { OnceWarnings } from "../../../src/server/body/warnings.ts";
 
 const limits = {
@@ -13,9 +13,7 @@ const user = { role: "user", content: "Hi" };
 
 function parse(body: object) {
   const warned: string[] = [];
-  const request = finish(
-    parseChatCompletionRequestInParts(body, limits, (key) => warned.push(key)),
-  );
+  const request = finish(parseChatCompletionRequest(body, limits, (key) => warned.push(key)));
   return { request, warned };
 }
 

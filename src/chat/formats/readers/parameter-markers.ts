@@ -5,28 +5,39 @@
 
 import { type ValueEnd, anyBlanks } from "../../../guidance/call-syntax.ts";
 
-export interface ParameterCalls {
+/** As the tables of formats write them. */
+export interface ParameterMarkers {
+  key: readonly [open: string, close: string];
+  /** An attribute behind the key: what it says of strings, and of others, which may be the name of their type. */
+  type?: { open: string; string: string; others: string };
+  /** Around the value, or "". `$key` in what closes it is the key. */
+  value: readonly [open: string, close: string];
+  /** Blanks that the template writes between key and value, and after a parameter. */
+  between?: string;
+  after?: string;
+  /** The value stands on lines of its own. */
+  onLines?: boolean;
+  /** A value may stand in `<![CDATA[` and `]]>`. */
+  hasCdata?: boolean;
+  /** Stands before each tag of a value that is written as elements. Default: none is. */
+  elementMark?: string;
+  /** What else ends a call. */
+  ends?: readonly string[];
+}
+
+/** With those of the whole call. */
+export interface ParameterCalls extends ParameterMarkers {
   /** Before the name, or "". */
   nameOpen: string;
   /** Characters that end the name; `<` is also the beginning of what follows. */
   nameEnd: string;
-  keyOpen: string;
-  keyClose: string;
-  /** After the key, before the value's type; `string` is what it says of strings. Default: none. */
-  keyAttribute?: { open: string; string: string };
-  /** Between key and value, or "". */
-  valueOpen: string;
   valueEnd: ValueEnd;
   /** After the last parameter, or "" where only the call's own marker follows. */
   end: string;
-  /** A value may stand in `<![CDATA[` and `]]>`. */
-  hasCdata?: boolean;
-  /** What ends a call, in this order: at the end of all text it ends a value without `valueClose`, too. */
-  implicitEnds?: readonly string[];
+  /** What ends a call, in this order: at the end of all text it ends a value without its closing marker, too. */
+  implicitEnds: readonly string[];
   /** The next call's opening, for the same. */
-  next?: string;
-  /** Stands before each tag of a value that is written as elements. */
-  elementMark?: string;
+  next: string;
   /** Only offered tools are called. */
   offeredOnly?: boolean;
   /** No value lacks its closing marker. */
@@ -76,29 +87,31 @@ function closing(behind: string, calls: ParameterCalls, { isLineStart }: ValuePl
 }
 
 /** Whether what stands behind a value's closing marker is the call's end or its section's, which end a function, too. */
-export function endsCall(behind: string, { keyOpen, end }: ParameterCalls): boolean {
+export function endsCall(behind: string, { key, end }: ParameterCalls): boolean {
   const text = behind.replace(blanks, "");
-  return text !== "" && text !== keyOpen && text !== end;
+  return text !== "" && text !== key[0] && text !== end;
 }
 
-/** The text before `keyClose` in one that is `key`. */
-export function keyIn(held: string, { keyOpen, keyClose }: ParameterCalls): string {
-  return held.slice(keyOpen.length, held.indexOf(keyClose, keyOpen.length));
+/** The text between the markers of a key, in one that is `key`. */
+export function keyIn(held: string, { key: [open, close] }: ParameterCalls): string {
+  return held.slice(open.length, held.indexOf(close, open.length));
 }
 
-/** @returns isString: whether the value is one, where the text before `keyClose` says so */
+/** @param text between the markers of a key
+ * @returns isString: whether the value is one, where the text says so */
 export function keyOf(
   text: string,
-  { keyAttribute }: ParameterCalls,
+  { type }: ParameterMarkers,
 ): { key: string; isString?: boolean } {
-  const at = keyAttribute === undefined ? -1 : text.lastIndexOf(keyAttribute.open);
-  if (keyAttribute === undefined || at < 0) return { key: text.trim() };
-  const isString = text.slice(at + keyAttribute.open.length) === keyAttribute.string;
+  const at = type === undefined ? -1 : text.lastIndexOf(type.open);
+  if (type === undefined || at < 0) return { key: text.trim() };
+  const isString = text.slice(at + type.open.length) === type.string;
   return { key: text.slice(0, at).trim(), isString };
 }
 
 function nextKey(held: string, calls: ParameterCalls, place: ValuePlace): EndOfValue {
-  const { keyOpen, keyClose, valueOpen } = calls;
+  const [keyOpen, keyClose] = calls.key;
+  const [valueOpen] = calls.value;
   if (keyOpen.startsWith(held)) return "partial";
   if (!held.startsWith(keyOpen)) return "none";
   const rest = held.slice(keyOpen.length);
@@ -110,7 +123,7 @@ function nextKey(held: string, calls: ParameterCalls, place: ValuePlace): EndOfV
   return valueOpen.startsWith(after) ? "partial" : "none";
 }
 
-function tail(held: string, { implicitEnds = [], next = "" }: ParameterCalls): EndOfValue {
+function tail(held: string, { implicitEnds, next }: ParameterCalls): EndOfValue {
   let rest = held;
   let hasEnded = false;
   for (const marker of implicitEnds) {

@@ -77,7 +77,7 @@ export class ParameterReader implements CallReader {
         this.#feedKey(character);
         break;
       case "value-open":
-        this.#skipTo(character, this.#calls.valueOpen, "value");
+        this.#skipTo(character, this.#calls.value[0], "value");
         break;
       case "value":
         this.#feedValue(character);
@@ -150,7 +150,8 @@ export class ParameterReader implements CallReader {
 
   /** What is neither a parameter nor the end is left out: the call was told. */
   #feedBetween(character: string): void {
-    const { keyOpen, end } = this.#calls;
+    const { end } = this.#calls;
+    const [keyOpen] = this.#calls.key;
     const held = this.#held + character;
     this.#held = "";
     if (held === "{" && this.#given.size === 0) {
@@ -177,15 +178,16 @@ export class ParameterReader implements CallReader {
 
   #feedKey(character: string): void {
     this.#text += character;
-    if (!this.#text.endsWith(this.#calls.keyClose)) return;
-    this.#setKey(this.#text.slice(0, -this.#calls.keyClose.length));
-    if (this.#calls.valueOpen === "") {
+    const { key, value } = this.#calls;
+    if (!this.#text.endsWith(key[1])) return;
+    this.#setKey(this.#text.slice(0, -key[1].length));
+    if (value[0] === "") {
       this.#place = "value";
       this.#beginValue();
     } else this.#place = "value-open";
   }
 
-  /** @param text before `keyClose` */
+  /** @param text between the markers of a key */
   #setKey(text: string): void {
     const { key, isString } = keyOf(text, this.#calls);
     this.#text = key;

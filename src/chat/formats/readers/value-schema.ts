@@ -1,9 +1,7 @@
 /** What a tool's schema says of a parameter, as it stands there: a property may be behind references and in branches. */
 
 import { boundedRegex } from "../../../guidance/bounded-regex.ts";
-import { isJsonObject } from "../../../json.ts";
-
-type JsonObject = { [key: string]: unknown };
+import { type JsonObject, isJsonObject } from "../../../json.ts";
 
 type Types = ReadonlySet<string> | null;
 

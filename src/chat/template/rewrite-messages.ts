@@ -1,17 +1,11 @@
 /**
- * For templates that lack a section for tools, or tool messages: tools, calls and results in the words of other
- * messages, or as fields of them.
+ * For templates that lack a section for tools, a role, or an order of messages: what they do not take stands in the words
+ * of other messages, or as fields of them.
  */
 
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import { type WrittenCall, writeCalls, writeJson } from "../formats/write-calls.ts";
-
-/** What a template writes of it by itself. */
-export interface GenericToolsOptions {
-  syntax: CallSyntax;
-  writesCalls: boolean;
-  hasToolRole: boolean;
-}
+import type { TemplateShape } from "./template-shape.ts";
 
 /** A call in the template's shape; arguments that are no JSON object are text. */
 interface TemplateCall {
@@ -19,15 +13,29 @@ interface TemplateCall {
   function: { name: string; arguments: Record<string, unknown> | string };
 }
 
-/** Tools go into the system message, which is made if there is none. */
-export function writeGenericTools(
+/** @param syntax how calls are written where the template has no section for tools */
+export function rewriteMessages(
   messages: readonly TemplateMessage[],
   tools: readonly unknown[],
-  { syntax, writesCalls, hasToolRole }: GenericToolsOptions,
-): TemplateMessage[] {
+  shape: TemplateShape,
+  syntax: CallSyntax,
+): readonly TemplateMessage[] {
+  const isGeneric = shape.toolInput === null;
+  const told = isGeneric ? writeGenericTools(messages, tools, shape, syntax) : messages;
+  const joined = shape.joinsToolResults ? joinToolResults(told) : told;
+  return joinUsers(shape.hasSystemRole ? joined : mergeSystem(joined), shape);
+}
+
+/** Tools go into the system message, which is made if there is none. */
+function writeGenericTools(
+  messages: readonly TemplateMessage[],
+  tools: readonly unknown[],
+  { writesCalls, hasToolRole }: TemplateShape,
+  syntax: CallSyntax,
+): readonly TemplateMessage[] {
   const told = tools.length === 0 ? messages : tellTools(messages, toolPrompt(tools, syntax));
   const called = writesCalls ? told : told.map((message) => withCallsAsText(message, syntax));
-  return hasToolRole ? [...called] : joinResults(called);
+  return hasToolRole ? called : joinResults(called);
 }
 
 function toolPrompt(tools: readonly unknown[], syntax: CallSyntax): string {
@@ -105,7 +113,7 @@ export interface TemplateMessage {
  * Tool messages as a field of the message whose calls they answer: calls, their results and the answer after them become one message, with the answer's text: the template
  * writes a message's content behind its results.
  */
-export function joinToolResults(messages: readonly TemplateMessage[]): TemplateMessage[] {
+function joinToolResults(messages: readonly TemplateMessage[]): TemplateMessage[] {
   const joined: TemplateMessage[] = [];
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at]!;
@@ -142,4 +150,32 @@ function responseOf(
 ): { name: unknown; response: unknown } {
   const call = calls.find((candidate) => candidate.id === id) ?? calls[index];
   return { name: call?.function.name ?? id, response: content };
+}
+
+/** A system message's text begins the message after it. */
+function mergeSystem(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
+  const [first, second, ...rest] = messages;
+  if (first?.role !== "system" || second === undefined) return messages;
+  return [{ ...second, content: `${String(first.content)}\n${String(second.content)}` }, ...rest];
+}
+
+/** Clients send several users' messages in a row, and one behind results; some templates refuse that. */
+function joinUsers(
+  messages: readonly TemplateMessage[],
+  { takesUsersInRow, takesUserBehindResults }: TemplateShape,
+): readonly TemplateMessage[] {
+  if (takesUsersInRow && takesUserBehindResults) return messages;
+  const joined: TemplateMessage[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    const isJoined =
+      message.role === "user" &&
+      ((last?.role === "user" && !takesUsersInRow) ||
+        (last?.role === "tool" && !takesUserBehindResults));
+    if (isJoined && last !== undefined) {
+      const content = `${String(last.content)}\n\n${String(message.content)}`;
+      joined[joined.length - 1] = { ...last, content };
+    } else joined.push(message);
+  }
+  return joined;
 }
