@@ -6,6 +6,7 @@ import { complementOf } from "./complement.ts";
 import { withoutLooks } from "./looking.ts";
 import { upToFirst } from "./narrow.ts";
 import { type Look, type Regex, RegexError, lookIn, parseWithLooks } from "./parse.ts";
+import { rangesOf } from "./sets.ts";
 import { writeWhole } from "./write.ts";
 
 /** Of texts; of names, which one schema has many of. */
@@ -32,6 +33,7 @@ export function parsePattern(
   count: Count,
 ): readonly Regex[] | null {
   const regex = parseWithLooks(source, isNegated);
+  if (isNever(regex)) return null;
   const regexes =
     lookIn(regex) === null && !hasMiddleAnchor(regex)
       ? [regex]
@@ -50,6 +52,22 @@ export function parseAsOne(source: string, count: Count): Regex | null {
     return without && [without];
   });
   return one && one[0]!;
+}
+
+/** Its sets leave no text: on each way there is one without a character. */
+function isNever(regex: Regex): boolean {
+  switch (regex.kind) {
+    case "set":
+      return rangesOf(regex).length === 0;
+    case "concat":
+      return regex.parts.some(isNever);
+    case "or":
+      return regex.options.every(isNever);
+    case "repeat":
+      return regex.min > 0 && isNever(regex.body);
+    default:
+      return false;
+  }
 }
 
 /** A schema's patterns come again and again; each takes the same of every schema. */
