@@ -134,7 +134,8 @@ export function unmark(
 ): void {
   if (typeof value !== "object" || value === null) return;
   const holder = value as { [key: string]: unknown };
-  const texts: { [key: string]: unknown } = {};
+  // Without a prototype: "__proto__" is a name like others.
+  const texts = Object.create(null) as { [key: string]: unknown };
   for (const [key, entry] of Object.entries(holder)) {
     // A number stood where JSON has a name.
     if (key.startsWith(mark))

@@ -23,6 +23,7 @@ import {
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
 import { defaultBodyBytes, installBodyBudget, installJsonBody } from "./http/json-body.ts";
+import { installUnreadBodies } from "./http/unread-bodies.ts";
 import { installQuarantine } from "./http/quarantine.ts";
 import {
   documentedPath,
@@ -89,6 +90,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   installWebSockets(app);
   installJsonBody(app);
   installBodyBudget(app, config.unfinishedBodyBytes);
+  installUnreadBodies(app);
 
   const metrics = new Metrics(services);
   app.decorate("othersWait", () => othersWait(services));

@@ -350,6 +350,49 @@ describe("the answer", () => {
   });
 });
 
+describe("reasoning, as SGLang, Ollama and OpenRouter have it", () => {
+  test.each<[object, object]>([
+    [{ reasoning: { effort: "high" } }, { reasoning_effort: "high" }],
+    [{ reasoning: { reasoning_effort: "low" } }, { reasoning_effort: "low" }],
+    [{ reasoning: { effort: "none" }, reasoning_effort: "high" }, { reasoning_effort: "none" }],
+    [{ reasoning: {}, reasoning_effort: "high" }, { reasoning_effort: "high" }],
+    [{ reasoning: { enabled: true } }, { enable_thinking: true }],
+    [
+      { reasoning: { enabled: false }, chat_template_kwargs: { enable_thinking: true } },
+      { enable_thinking: true },
+    ],
+    [
+      { reasoning: { enabled: false, effort: "low", max_tokens: 100 } },
+      { reasoning_effort: "low", enable_thinking: false },
+    ],
+    [{ reasoning: null }, {}],
+  ])("%j", async (body, expected) => {
+    const { app, chat: model } = createWorld();
+    expect((await post(app, chat, { messages, ...body })).statusCode).toBe(200);
+    expect(model.requests[0]!.templateVariables).toEqual(expected);
+  });
+
+  test("may be left out of the answer", async () => {
+    const { app, chat: model } = createWorld();
+    model.script = [
+      { type: "reasoning", text: "Hm." },
+      { type: "content", text: "Yes" },
+      finish("stop"),
+    ];
+    const reply = await post(app, chat, { messages, reasoning: { exclude: true } });
+    expect(reply.json().choices[0].message).not.toHaveProperty("reasoning_content");
+  });
+
+  test.each<[unknown, string]>([
+    [{ effort: "much" }, "reasoning.effort"],
+    [{ enabled: "yes" }, "reasoning.enabled"],
+    ["high", "reasoning"],
+  ])("%j is refused", async (reasoning, param) => {
+    const reply = await post(createWorld().app, chat, { messages, reasoning });
+    expect([reply.statusCode, reply.json().error.param]).toEqual([400, param]);
+  });
+});
+
 describe("forms of the answer", () => {
   const schema = { type: "object", properties: { a: { type: "integer" } } };
 

@@ -83,6 +83,27 @@ test.each([
   expect(body.error.message).toContain(problem);
 });
 
+test.each(["a^b", "[]", "a[^\\s\\S]|$b", "(?!)", "(?=a)b", "x{2}(?<!x)"])(
+  "a regular expression that no text fits is refused: %s",
+  async (definition) => {
+    const format = { type: "grammar", grammar: { syntax: "regex", definition } };
+    const { status, body } = await post({
+      tools: [{ type: "custom", custom: { name: "a", format } }],
+    });
+    expect([status, body.error.param]).toEqual([400, "tools[0].custom.format.grammar.definition"]);
+    expect(body.error.message).toContain("matches no text");
+  },
+);
+
+test.each(["", "^$", "a*[]*", "(?!b)", "[]|c"])(
+  "one that some text fits is taken: %s",
+  async (definition) => {
+    const format = { type: "grammar", grammar: { syntax: "regex", definition } };
+    const tools = [{ type: "custom", custom: { name: "a", format } }];
+    expect((await post({ tools })).status).toBe(200);
+  },
+);
+
 test("a whole answer has the input as text", async () => {
   const made = [
     { id: "call_0", name: "patch", arguments: '{"input":"*** Begin\\n"}' },

@@ -224,6 +224,58 @@ describe("what is too large or no request", () => {
     request.destroy();
   });
 
+  const chunked = "transfer-encoding: chunked";
+  const mebibyte = `100000\r\n${" ".repeat(2 ** 20)}\r\n`;
+  const many = `${mebibyte.repeat(12)}0\r\n\r\n`;
+  const plain = " ".repeat(12 * 2 ** 20);
+  const told = `content-length: ${plain.length}`;
+  const bodies = { many, plain };
+  const last = "connection: close";
+  test.each<[string, string[], keyof typeof bodies, number, ServerConfig["apiKeys"]]>([
+    ["too large", [chunked], "many", 413, []],
+    ["too large, on its last connection", [chunked, last], "many", 413, []],
+    ["of a length too large", [told], "plain", 413, []],
+    ["of a length too large, on its last connection", [told, last], "plain", 413, []],
+    ["of nobody", [told, last], "plain", 401, ["key"]],
+  ])("a client that sends all of a body first gets its answer: %s", async (...given) => {
+    const [, headers, which, status, apiKeys] = given;
+    const body = bodies[which];
+    const { port } = await listen(createWorld({ config: { apiKeys } }));
+    const socket = connect(port, "127.0.0.1");
+    const failed = new Promise<Error>((resolve) => socket.once("error", resolve));
+    const closed = once(socket, "close");
+    const head = ["POST /v1/messages HTTP/1.1", "host: x", "content-type: application/json"];
+    const sent = new Promise<unknown>((resolve) =>
+      socket.write(`${[...head, ...headers].join("\r\n")}\r\n\r\n${body}`, resolve),
+    );
+    expect(await Promise.race([sent, failed])).toBeFalsy();
+    let text = "";
+    socket.on("data", (piece) => (text += String(piece)));
+    await eventually(() => expect(text).toMatch(/"request_id":"[^"]*"}$/));
+    expect(text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    const isLast = headers.includes(last);
+    expect(/\r\nconnection: close\r\n/i.test(text)).toBe(isLast);
+    // The connection serves on where the client has not asked for its end.
+    text = "";
+    if (!isLast) socket.write("GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    await closed;
+    expect(text.slice(0, 13)).toBe(isLast ? "" : "HTTP/1.1 200 ");
+  });
+
+  test("a client whose refused body has no end is left", async () => {
+    const { port } = await listen(createWorld());
+    const socket = connect(port, "127.0.0.1");
+    let isOpen = true;
+    socket.on("error", () => {}).on("close", () => (isOpen = false));
+    socket.resume();
+    socket.write(
+      `POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${chunked}\r\n\r\n`,
+    );
+    for (let count = 0; isOpen && count < 100; count++)
+      await new Promise((resolve) => socket.write(mebibyte, resolve));
+    await eventually(() => expect(isOpen).toBe(false));
+  });
+
   test("bodies that are on their way, all together", async () => {
     const { url } = await listen(createWorld({ config: { unfinishedBodyBytes: 2 ** 20 } }));
     const start = (bytes: number) => {

@@ -57,6 +57,49 @@ describe("values nested deeper than the stack", () => {
   });
 });
 
+describe("names that objects have by themselves are data", () => {
+  const schema =
+    '{"type":"object","properties":{"__proto__":{"type":"integer"},"constructor":{"prototype":{}}}}';
+  const input = '{"__proto__":{"toString":12345678901234567890},"constructor":{"prototype":[1e2]}}';
+  const send = (url: string, payload: string) =>
+    world.app.inject({
+      method: "POST",
+      url,
+      headers: { "content-type": "application/json" },
+      payload,
+    });
+  const isUntouched = () => expect(({} as Json)["toString"]).toBe(Object.prototype.toString);
+
+  test("in a tool's schema", async () => {
+    world = await createResponsesWorld();
+    const tool = `{"type":"function","function":{"name":"f","parameters":${schema}}}`;
+    const body = `{"messages":[{"role":"user","content":"Hi"}],"tools":[${tool}],"__proto__":{"n":2}}`;
+    const reply = await send("/v1/chat/completions", body);
+    expect([reply.statusCode, reply.json().choices.length]).toEqual([200, 1]);
+    expect(JSON.stringify(world.chat.requests[0]!.tools[0]!.parameters)).toBe(schema);
+    isUntouched();
+  });
+
+  test.each([
+    [
+      "/v1/messages",
+      `{"max_tokens":5,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${input}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a"}]}]}`,
+    ],
+    [
+      "/api/chat",
+      `{"stream":false,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":${input}}}]},{"role":"tool","content":"a"}]}`,
+    ],
+  ])("in arguments, with their numbers as they are written: %s", async (url, body) => {
+    world = await createResponsesWorld();
+    const reply = await send(url, body);
+    expect(reply.statusCode, reply.body).toBe(200);
+    expect(world.chat.requests[0]!.messages[1]!).toMatchObject({
+      toolCalls: [{ name: "f", arguments: input }],
+    });
+    isUntouched();
+  });
+});
+
 test.each([
   "/api/conversations/conv_1/stream?run_id=a&run_id=b",
   "/api/conversations?limit=1&limit=2",
@@ -266,6 +309,33 @@ test("a client that leaves while its prompt is prepared is not waited for when t
   await eventually(async () => expect(await connections(world)).toBe(0));
   prepare();
   await eventually(() => expect(world.chat.cancelledCount).toBe(1));
+});
+
+test("a history that is cut for a client that has left is cut no further", async () => {
+  world = await createResponsesWorld();
+  const url = await world.app.listen({ port: 0, host: "127.0.0.1" });
+  let counted = 0;
+  let goOn = (): void => {};
+  const waiting = new Promise<void>((resolve) => (goOn = resolve));
+  world.chat.countPromptTokens = async () => {
+    counted += 1;
+    await waiting;
+    return 1_000_000;
+  };
+  const request = httpRequest(`${url}/v1/responses`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+  });
+  request.on("error", () => {});
+  const input = ["one", "two", "three", "four"].map((content) => ({ role: "user", content }));
+  request.end(JSON.stringify({ input, truncation: "auto" }));
+  await eventually(() => expect(counted).toBe(1));
+  request.destroy();
+  await eventually(async () => expect(await connections(world)).toBe(0));
+  goOn();
+  await world.app.close();
+  expect(counted).toBe(1);
+  expect(world.chat.requests).toEqual([]);
 });
 
 function connections({ app }: ResponsesWorld): Promise<number> {

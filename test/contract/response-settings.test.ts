@@ -162,9 +162,11 @@ describe("configuration_update", () => {
       previous_response_id: first.id,
     });
     expect(asked().templateVariables).toEqual({ reasoning_effort: "high" });
+    expect(second.reasoning).toEqual({ effort: "high", summary: null });
     const input = [updated({ reasoning: { effort: "none" } }), user("And?")];
-    await world.create({ input, previous_response_id: second.id });
+    const { body: third } = await world.create({ input, previous_response_id: second.id });
     expect(asked().templateVariables).toEqual({ reasoning_effort: "none" });
+    expect(third.reasoning).toEqual({ effort: "none", summary: null });
   });
 
   test("sets the form until one of text", async () => {
@@ -172,11 +174,15 @@ describe("configuration_update", () => {
       input: [user("Hi"), updated({ text: { format } })],
     });
     expect(form()).toMatchObject({ kind: "json_schema", schema, strict: true });
+    const told = { format: { ...format, description: null } };
+    expect(first.text).toEqual(told);
     const { body: second } = await world.create({ input: "Go on", previous_response_id: first.id });
     expect(form()).toMatchObject({ kind: "json_schema", schema, strict: true });
+    expect(second.text).toEqual(told);
     const input = [updated({ text: { format: { type: "text" } } }), user("And?")];
-    await world.create({ input, previous_response_id: second.id });
+    const { body: third } = await world.create({ input, previous_response_id: second.id });
     expect(form()).toBeUndefined();
+    expect(third.text).toEqual({ format: { type: "text" } });
   });
 
   test("replaces the form of the request", async () => {

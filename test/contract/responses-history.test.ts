@@ -331,15 +331,18 @@ describe("compaction", () => {
   });
 
   test.each([
-    ["length", "max_output_tokens"],
-    ["stop", "input"],
-  ] as const)("no summary before %s: an error, not an empty item", async (reason, param) => {
+    ["length", {}, "max_output_tokens"],
+    ["length", { n_predict: 0 }, "n_predict"],
+    ["length", { n_predict: 0, max_output_tokens: 3 }, "max_output_tokens"],
+    ["stop", {}, "input"],
+  ] as const)("no summary before %s, %j: an error, not an empty item", async (...given) => {
+    const [reason, limit, param] = given;
     world.chat.script = [
       { type: "reasoning", text: "Well, let me see" },
       { type: "content", text: "\n\n" },
       finish(reason),
     ];
-    const reply = await world.call("POST", url, { model: "tiny", input: "Hi" });
+    const reply = await world.call("POST", url, { model: "tiny", input: "Hi", ...limit });
     expect(reply).toMatchObject({
       status: 400,
       body: { error: { code: "invalid_value", param } },

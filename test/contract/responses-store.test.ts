@@ -170,7 +170,9 @@ describe("background", () => {
 
   test("only background responses are cancelled and streamed again", async () => {
     const { body } = await world.create({ input: "Hi" });
-    expect((await world.call("POST", `/v1/responses/${body.id}/cancel`)).status).toBe(400);
+    const refused = await world.call("POST", `/v1/responses/${body.id}/cancel`);
+    expect([refused.status, refused.body.error.param]).toEqual([400, "id"]);
+    expect(refused.body.error.message).toMatch(/^Cannot cancel a synchronous response\. /);
     expect((await world.call("GET", `/v1/responses/${body.id}?stream=true`)).status).toBe(400);
   });
 

@@ -6,15 +6,16 @@ import { FermataError } from "../../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import type { Continuation, ContinueRequest, Continuer } from "../hold/continuation.ts";
 import { ChatHold, type KnownOutput } from "../hold/hold.ts";
-import { EngineRun, mayRepeatCalls } from "./engine-run.ts";
+import { cancelledEarly, EngineRun, mayRepeatCalls } from "./engine-run.ts";
 import { guidedFormat } from "../formats/format.ts";
-import { GuidedRounds, type GuidanceContext } from "./guided-rounds.ts";
+import type { GuidedRounds, GuidanceContext } from "./guided-rounds.ts";
+import { prepareAnswer } from "./preparation.ts";
 import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
 import type { Prompt } from "../prompt/prompt.ts";
 import { repeatedCall, repeatedText } from "./repetition.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
-import { recallRound, rememberRound } from "./turn-memory.ts";
+import { rememberRound } from "./turn-memory.ts";
 import type { ReasoningStart } from "../template/reasoning-switch.ts";
 import type {
   ChatCounters,
@@ -116,26 +117,24 @@ export class RunningChat implements ChatGeneration {
     throw new FermataError("not_held", `There is no hold to ${action}.`);
   }
 
-  /** Does all that may refuse the request, before it enters the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
-    const { prompts, counters } = this.#context;
-    if (this.#request.heldTurn) recallRound(prompts, this.#request, this.#request.heldTurn);
-    this.#guided = await GuidedRounds.create(this.#request, this.#context);
-    const prompt = await prompts.build(this.#request);
-    this.#request.onPrompt?.(prompt.tokens);
-    if (prompt.spliced) counters.splices += 1;
-    this.#marks = await prompts.marksOf(prompt, this.#request);
-    await this.#run.prepare();
+    const { guided, prompt, marks } = await prepareAnswer(this.#request, this.#context, this.#run);
+    this.#guided = guided;
+    this.#marks = marks;
     return { prompt, grammar: await this.#nextGrammar(prompt.rendering) };
   }
 
   async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
     const onAbort = (): void => this.cancel();
     this.#request.signal?.addEventListener("abort", onAbort, { once: true });
+    if (this.#request.signal?.aborted) this.cancel();
     try {
       const preparing = this.#prepare();
       this.#request.onPrepare?.(preparing);
-      const { prompt, grammar } = await preparing;
+      // Tokenizing and compiling may take long, and cannot be stopped.
+      const prepared = await Promise.race([preparing, this.#run.cancelled]);
+      if (prepared === null) return yield cancelledEarly;
+      const { prompt, grammar } = prepared;
       this.#prompt = prompt;
       this.#run.start(prompt.tokens, grammar, this.#marks?.lengths, this.#marks?.shared);
       this.#beginRound(prompt.rendering, prompt.messages);
@@ -307,7 +306,7 @@ export class RunningChat implements ChatGeneration {
     counters.truncatedResults += truncatedCount;
     const { ifCut = this.#limits } = this.#limits;
     this.#callable = (truncatedCount > 0 ? ifCut : this.#limits).callable;
-    const grammar = await this.#nextGrammar(rendering);
+    const grammar = await Promise.race([this.#nextGrammar(rendering), this.#run.cancelled]);
     // Its end comes as an event.
     if (this.#cancelled) return;
     const marks = Int32Array.from(marksBefore(tokens, this.#marks?.opening ?? new Int32Array(0)));

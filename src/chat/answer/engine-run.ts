@@ -12,7 +12,7 @@ import type {
 } from "../../engine/types.ts";
 import { withTextBias } from "../../engine/engine.ts";
 import { FermataError } from "../../errors.ts";
-import type { ChatEngine, ChatRequest, ChatUsage } from "../types.ts";
+import type { ChatEngine, ChatEvent, ChatRequest, ChatUsage } from "../types.ts";
 import { noUsage } from "../../engine/generation.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
 import { isScripted } from "./guided-rounds.ts";
@@ -41,6 +41,9 @@ export class EngineRun {
   #events: AsyncIterator<GenerationEvent> | null = null;
   #maxTokens: number | undefined;
   #cancelled = false;
+  #cancel: (nothing: null) => void = () => {};
+  /** Resolves at `cancel`. */
+  readonly cancelled = new Promise<null>((resolve) => (this.#cancel = resolve));
   #drawn = 0;
   readonly #onTokens: NonNullable<ChatRequest["onTokens"]>;
   /** What an earlier process wrote, as far as the engine has not told it again. */
@@ -217,7 +220,13 @@ export class EngineRun {
 
   cancel(): void {
     this.#cancelled = true;
+    this.#cancel(null);
     this.#generation?.cancel();
+  }
+
+  /** @throws FermataError cancelled */
+  throwIfCancelled(): void {
+    if (this.#cancelled) throw new FermataError("cancelled", "The answer was cancelled.");
   }
 
   async close(): Promise<void> {
@@ -260,6 +269,14 @@ export function mayRepeatCalls({ sampling }: ChatRequest): boolean {
 function mayRepeatText(request: ChatRequest): boolean {
   return request.guidance?.document !== undefined || mayRepeatCalls(request);
 }
+
+/** The end of an answer that was cancelled before its first start. */
+export const cancelledEarly = {
+  type: "finish",
+  reason: "cancelled",
+  calls: [],
+  usage: noUsage,
+} satisfies ChatEvent;
 
 const naturalEnds: ReadonlySet<string> = new Set(["end", "stop_string", "length"]);
 

@@ -316,7 +316,7 @@ export function whyNotContinued(
 const maxVariables = 64 * 1024;
 
 export const reasoningEffort = oneOf(
-  ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+  ["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"],
   "effort",
 );
 

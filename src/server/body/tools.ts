@@ -12,7 +12,10 @@ import {
   type JsonObject,
   withoutIndices,
 } from "./field.ts";
+import { FermataError } from "../../errors.ts";
 import { parseWithLooks, RegexError } from "../../guidance/schema/regex/parse.ts";
+import { parsePattern } from "../../guidance/schema/regex/pattern.ts";
+import { Steps } from "../../guidance/schema/steps.ts";
 import { isJsonObject } from "../../json.ts";
 import {
   boolean,
@@ -167,10 +170,24 @@ function wholePattern(definition: string, path: string): string {
     // By itself: a bracket too many must not close the group around it.
     parseWithLooks(definition);
     parseWithLooks(pattern);
-    return pattern;
   } catch (error) {
     if (!(error instanceof RegexError)) throw error;
     throw fieldError("invalid_value", path, error.message, "Send a regular expression without it");
+  }
+  if (matchesNoText(pattern))
+    throw fieldError("invalid_value", path, "matches no text", "Send one that matches some");
+  return pattern;
+}
+
+/** Steps in which it is looked for here; what takes more is found where the schema is compiled, or left to the validator. */
+const searchSteps = 200;
+
+function matchesNoText(pattern: string): boolean {
+  try {
+    return parsePattern(pattern, false, new Steps(searchSteps).count) === null;
+  } catch (error) {
+    if (error instanceof RegexError || error instanceof FermataError) return false;
+    throw error;
   }
 }
 

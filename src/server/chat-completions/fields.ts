@@ -1,7 +1,7 @@
 /** Fields of POST /v1/chat/completions. */
 
 import { ignored, optional, refused, type FieldTable, unless } from "../body/field.ts";
-import { conversationFields, templateFields } from "../body/prompt.ts";
+import { conversationFields, reasoningEffort, templateFields } from "../body/prompt.ts";
 import {
   choicesField,
   closeAtLimitField,
@@ -56,6 +56,19 @@ export const chatCompletionFields = {
   n_probs: optional(topLogprobs, "above 0: `logprobs` with so many alternatives"),
   ...tokenWishFields,
   ...templateFields,
+  reasoning: optional(
+    object(
+      {
+        effort: optional(reasoningEffort),
+        reasoning_effort: optional(reasoningEffort),
+        enabled: optional(boolean),
+        exclude: optional(boolean, "", false),
+        max_tokens: ignored("has no effect: a model ends its reasoning by itself"),
+      },
+      'Send {"effort": "medium"}',
+    ),
+    "SGLang's, Ollama's and OpenRouter's: `effort` (or `reasoning_effort`) in place of `reasoning_effort`; `enabled` as `enable_thinking`; `exclude`: `true` as `include_reasoning: false`",
+  ),
   documents: optional(
     list(record("Send an object"), { remedy: "Send an array of objects" }),
     "vLLM's: goes to the model's template, which must know it",

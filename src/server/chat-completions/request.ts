@@ -1,5 +1,6 @@
 /** What a chat-completions body asks for. Pure: no clock, no log, no engine. */
 
+import type { TemplateVariables } from "../../chat/types.ts";
 import { conversationOf, templateVariables } from "../body/prompt.ts";
 import {
   asksFor,
@@ -57,10 +58,7 @@ export function* parseChatCompletionRequest(body: unknown, limits: SamplingLimit
       parallel: given.parallel_tool_calls,
       closeAtLimit: given.close_at_limit,
     }),
-    templateVariables: templateVariables(given.reasoning_effort, {
-      ...(given.documents === undefined ? {} : { documents: given.documents }),
-      ...given.chat_template_kwargs,
-    }),
+    templateVariables: variablesOf(given),
     sampling: readSampling(given, limits),
     stop,
     maxTokens: maxTokensOf(given, limits),
@@ -70,7 +68,7 @@ export function* parseChatCompletionRequest(body: unknown, limits: SamplingLimit
     topLogprobs: topLogprobsOf(given),
     stream,
     reasonsInContent: given.reasoning_format === "none" || !given.separate_reasoning,
-    hidesReasoning: !given.include_reasoning,
+    hidesReasoning: !given.include_reasoning || given.reasoning?.exclude === true,
     /** What the client sent of the answer, to be told before it. */
     echoed: given.echo ? conversation.prefill : "",
     tellsTools: tellsTools(given, warn),
@@ -83,6 +81,15 @@ export function* parseChatCompletionRequest(body: unknown, limits: SamplingLimit
       ? { metadata: metadata.read(given.metadata, "metadata", reading), messages: sent }
       : null,
   };
+}
+
+function variablesOf({ reasoning, documents, ...given }: Given): TemplateVariables {
+  const { effort, reasoning_effort: other, enabled } = reasoning ?? {};
+  return templateVariables(effort ?? other ?? given.reasoning_effort, {
+    ...(documents === undefined ? {} : { documents }),
+    ...(enabled === undefined ? {} : { enable_thinking: enabled }),
+    ...given.chat_template_kwargs,
+  });
 }
 
 function tellsTools({ fermata, stream }: Given, warn: Warn): boolean {

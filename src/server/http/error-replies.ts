@@ -31,6 +31,10 @@ export function sendError(
   logError(error, request);
   if (passing.has(error.code)) reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
+  const { raw } = reply;
+  // Fastify ends the connection of a body that it refuses; see `installUnreadBodies`.
+  if (reply.hasHeader("connection") && raw.shouldKeepAlive && !raw.hasHeader("connection"))
+    reply.header("connection", "keep-alive");
   const wire = wireOf(request);
   if (wire === "anthropic") reply.header("request-id", request.id);
   const body = errorBodyOf(wire, error, request.id);
@@ -50,8 +54,7 @@ export function toFermataError(error: unknown): FermataError {
   if (error instanceof FermataError) return error;
   const { code, statusCode = 500, message } = error as Partial<FastifyError>;
   if (statusCode >= 400 && statusCode < 500) {
-    const known =
-      frameworkErrors[code ?? ""] ?? (error instanceof SyntaxError ? invalidJson : undefined);
+    const known = frameworkErrors[code ?? ""];
     if (known !== undefined)
       return new FermataError(known.code, known.message, { param: known.param, cause: error });
     return new FermataError("invalid_request", message ?? "The request is not valid.", {
@@ -73,14 +76,7 @@ interface FrameworkError {
   param?: string;
 }
 
-const invalidJson: FrameworkError = {
-  code: "invalid_json",
-  message: "The body is not valid JSON. Send one JSON object.",
-  param: "body",
-};
-
 const frameworkErrors: Record<string, FrameworkError> = {
-  FST_ERR_CTP_INVALID_JSON_BODY: invalidJson,
   FST_ERR_BAD_URL: {
     code: "invalid_request",
     message: "The path is not a valid URL path. Encode what is not a letter or digit.",

@@ -33,7 +33,6 @@ declare module "fastify" {
 
 /** An empty body is none, since some clients send a type with every request. */
 export function installJsonBody(app: FastifyInstance): void {
-  const parser = app.getDefaultJsonParser("error", "error");
   app.decorate("readJson", async (request: FastifyRequest, bytes: Buffer): Promise<unknown> => {
     const hash = app.connectionReports === null ? null : createHash("sha256");
     const { bodyLimit = defaultBodyBytes } = request.routeOptions;
@@ -44,11 +43,7 @@ export function installJsonBody(app: FastifyInstance): void {
       if (bytes.length > sliceBytes) await setImmediate();
     }
     request.bodyHash = hash?.digest("base64url") ?? null;
-    const value = await new Promise((resolve, reject) => {
-      const done = (error: Error | null, parsed?: unknown): void =>
-        error ? reject(error) : resolve(parsed);
-      void parser(request, text.marked.toString("utf8"), done);
-    });
+    const value = parseBody(text.marked.toString("utf8"));
     if (text.marked !== bytes) unmark(value, checkNumber);
     if (bytes.length > sliceBytes) await setImmediate();
     return value;
@@ -77,6 +72,19 @@ export function installJsonBody(app: FastifyInstance): void {
   );
 }
 
+/**
+ * Names such as `__proto__` are data, of schemas and arguments: each becomes a property of its own, as JSON.parse makes them.
+ * @throws FermataError invalid_json
+ */
+function parseBody(text: string): unknown {
+  try {
+    return JSON.parse(text.startsWith("\uFEFF") ? text.slice(1) : text) as unknown;
+  } catch (cause) {
+    const message = "The body is not valid JSON. Send one JSON object.";
+    throw new FermataError("invalid_json", message, { param: "body", cause });
+  }
+}
+
 /** JSON has numbers that JavaScript has not: they would become null in what is made of the body. */
 function checkNumber(number: number, path: readonly string[]): void {
   if (Number.isFinite(number)) return;
@@ -98,9 +106,9 @@ export function installBodyBudget(app: FastifyInstance, limit = defaultUnfinishe
   let unfinished = 0;
   app.addHook("preParsing", (request, _reply, payload, done) => {
     const told = Number(request.headers["content-length"] ?? Infinity);
-    if (told <= uncountedBytes) return done(null, payload);
     const { bodyLimit = defaultBodyBytes } = request.routeOptions;
     if (told > bodyLimit && told < Infinity) return done(tooLarge(bodyLimit));
+    if (told <= uncountedBytes) return done(null, payload);
     let counted = 0;
     const meter = new Transform({
       transform(chunk: Buffer, _encoding, next) {

@@ -49,7 +49,7 @@ export async function compact(
 ): Promise<object> {
   if (items.length === 0)
     throw fieldError("missing_field", "input", "is missing", "Send the items to compact");
-  const conversation = { ...(await askForSummary(body, prompt, context)), signal };
+  const conversation = { ...(await askForSummary(body, prompt, context, signal)), signal };
   const answer = await collectAnswer(
     pulled((sink) => runRequest(conversation, { kind: "none" }, context, sink)),
   );
@@ -60,7 +60,7 @@ export async function compact(
     id: newId("resp"),
     object: "response.compaction",
     created_at: Math.floor(Date.now() / 1000),
-    output: [...kept, compactionItem(summaryOf(answer))],
+    output: [...kept, compactionItem(summaryOf(answer, body))],
     usage: wireResponseUsage(answer.finish.usage),
   };
 }
@@ -76,13 +76,13 @@ export async function generateSummary(
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const { context, ...rest } = run;
-  const conversation = { ...(await askForSummary(body, prompt, context)), ...rest };
+  const conversation = { ...(await askForSummary(body, prompt, context, run.signal)), ...rest };
   const collector = new AnswerCollector();
   await runEvents(conversation, { kind: "none" }, context, async (event) => {
     collector.add(event);
     if (event.type === "progress") return await sink(event);
     if (event.type !== "finish") return;
-    await sink({ type: "content", text: summaryOf(collector.answer()) });
+    await sink({ type: "content", text: summaryOf(collector.answer(), body) });
     // A summary that the limit cut is one.
     await sink({ ...event, reason: "stop" });
   });
@@ -94,6 +94,7 @@ async function askForSummary(
   body: ResponsesRequest,
   { messages, templateVariables, owner }: SummarizedPrompt,
   { target }: RunContext,
+  signal: AbortSignal | undefined,
 ) {
   const scope = { templateVariables, owner };
   const maxTokens = Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize);
@@ -103,6 +104,7 @@ async function askForSummary(
       ? await fitHistory(all, {
           contextSize: target.contextSize,
           maxTokens,
+          signal,
           count: (some) =>
             target.chat.countPromptTokens(
               { messages: withRequest(some), tools: [], ...scope },
@@ -126,14 +128,17 @@ export function withRequest(history: readonly ChatMessage[]): ChatMessage[] {
 }
 
 /** It takes the place of the turns: there must be one. @throws FermataError invalid_value */
-function summaryOf({ content, finish }: Answer): string {
+function summaryOf(
+  { content, finish }: Answer,
+  { limitField }: Pick<ResponsesRequest, "limitField">,
+): string {
   const summary = content.trim();
   if (summary !== "") return summary;
   if (finish.reason === "length") {
     const tokens = finish.usage.generatedTokens;
     const problem = `left no room for a summary: the model had not started it after ${tokens} tokens`;
     const remedy = 'Send a larger limit, less input, or "reasoning": {"effort": "none"}';
-    throw fieldError("invalid_value", "max_output_tokens", problem, remedy);
+    throw fieldError("invalid_value", limitField, problem, remedy);
   }
   const remedy = "Send it again with other sampling, or keep it as it is";
   throw fieldError("invalid_value", "input", "was answered with no summary", remedy);

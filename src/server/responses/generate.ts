@@ -52,6 +52,7 @@ export async function generateResponse(
       ? await fitHistory(all, {
           contextSize: target.contextSize,
           maxTokens: request.maxOutputTokens ?? target.maxTokens,
+          signal,
           count: (some) =>
             target.chat.countPromptTokens(
               { messages: messagesFor(plan.mode, some), ...scope },

@@ -70,6 +70,11 @@ export function* parseResponsesRequest(body: unknown, limits: SamplingLimits, wa
     maxToolCalls: given.max_tool_calls ?? null,
     /** Null: no limit but the context's. */
     maxOutputTokens: limit === -1 ? null : limit,
+    /** Which field says so. */
+    limitField:
+      given.max_output_tokens === undefined && given.n_predict !== undefined
+        ? "n_predict"
+        : "max_output_tokens",
     sampling: readSampling(given, limits),
     /** Undefined: no log-probabilities. */
     topLogprobs: topLogprobsOf(given),

@@ -298,8 +298,9 @@ export class ResponseService {
   /** A response that has ended stays as it is. @throws FermataError not_found | invalid_value */
   async cancel(owner: string, id: string): Promise<object> {
     if (!isBackground(await this.retrieve(owner, id))) {
-      const problem = "is not a background response";
-      throw fieldError("invalid_value", "id", problem, "Close its connection to end it");
+      // OpenAI's words.
+      const message = "Cannot cancel a synchronous response. Close its connection to end it.";
+      throw new FermataError("invalid_value", message, { param: "id" });
     }
     const reason = new FermataError("cancelled", "The response was cancelled.");
     const wasHere = await this.live.end(owner, id, reason);

@@ -44,6 +44,8 @@ interface Changeable {
   compacts: boolean;
   tools: { tools: RequestedTool[]; wire: JsonObject[] } | null;
   templateVariables: ReturnType<typeof templateVariables>;
+  reasoning: { effort: string | null; summary: string | null };
+  textFormat: JsonObject;
   guidance: ReturnType<typeof guidanceOf>;
   constraint: ReturnType<typeof documentOf>;
 }
@@ -85,13 +87,13 @@ function nameOf(tool: RequestedTool): string {
 
 function update(request: Changeable, item: Item, path: string): void {
   const { reasoning, text } = item as ReturnType<typeof updateOf>;
-  if (reasoning?.effort !== undefined)
-    request.templateVariables = {
-      ...request.templateVariables,
-      reasoning_effort: reasoning.effort,
-    };
+  if (reasoning?.effort !== undefined) {
+    const { effort } = reasoning;
+    request.templateVariables = { ...request.templateVariables, reasoning_effort: effort };
+    request.reasoning = { ...request.reasoning, effort };
+  }
   if (text === undefined) return;
-  const { document } = echoedFormat.read(text.format, path, silent);
+  const { document, wire } = echoedFormat.read(text.format, path, silent);
   const { constraint } = request;
   if (document !== null && constraint !== undefined) {
     const problem = "contradicts a field of the request that also sets a form";
@@ -100,6 +102,7 @@ function update(request: Changeable, item: Item, path: string): void {
   const { document: _, ...guidance } = request.guidance;
   const form = document ?? constraint;
   request.guidance = { ...guidance, ...(form === undefined ? {} : { document: form }) };
+  request.textFormat = wire;
 }
 
 /** The item of the fields that were given. @throws FermataError missing_field: there is none */

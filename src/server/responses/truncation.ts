@@ -16,6 +16,8 @@ export interface Fit {
   maxTokens: number | undefined;
   /** Tokens of a prompt, which may be longer than the context. @throws context_length_exceeded: they are too many to count */
   count: (messages: ChatMessage[]) => Promise<number>;
+  /** Nobody waits for it any more. */
+  signal: AbortSignal | undefined;
 }
 
 /**
@@ -23,6 +25,7 @@ export interface Fit {
  * either would make no sense. What is dropped grows in steps, so that the next turns of the conversation are cut at the
  * same place and find their prefix in the KV cache.
  * @returns what is left; it may still be too long, which the generation refuses
+ * @throws the reason of an aborted signal
  */
 export async function fitHistory(messages: ChatMessage[], fit: Fit): Promise<ChatMessage[]> {
   const { contextSize, maxTokens = usualRoom } = fit;
@@ -52,7 +55,8 @@ interface Cut {
   from: number;
 }
 
-async function size(messages: ChatMessage[], { count }: Fit): Promise<number> {
+async function size(messages: ChatMessage[], { count, signal }: Fit): Promise<number> {
+  signal?.throwIfAborted();
   try {
     return await count(messages);
   } catch (error) {

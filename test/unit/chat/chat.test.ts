@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { Chat } from "../../../src/chat/chat.ts";
 import type { ChatEvent } from "../../../src/chat/types.ts";
@@ -196,6 +196,40 @@ describe("internal mode", () => {
       expect(reason).toBe("cancelled");
       expect(engine.last.cancelled).toBe(true);
     }
+  });
+
+  it.each(["tokenize", "compileGrammar"] as const)(
+    "ends at once when it is cancelled while its prompt is prepared: %s",
+    async (step) => {
+      const { engine, chat } = setUp(["Never."]);
+      let asked = 0;
+      let goOn: () => void = () => {};
+      const stuck = new Promise<void>((resolve) => (goOn = resolve));
+      const original = engine[step].bind(engine) as (...args: unknown[]) => Promise<unknown>;
+      engine[step] = async (...args: unknown[]) => {
+        asked += 1;
+        await stuck;
+        return (await original(...args)) as never;
+      };
+      const controller = new AbortController();
+      const events = chat.generate(request({ signal: controller.signal }))[Symbol.asyncIterator]();
+      const first = events.next();
+      await vi.waitFor(() => expect(asked).toBe(1));
+      controller.abort();
+      expect(await first).toMatchObject({ value: { type: "finish", reason: "cancelled" } });
+      expect(await events.next()).toEqual({ done: true, value: undefined });
+      goOn();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(engine.generations).toEqual([]);
+    },
+  );
+
+  it("prepares nothing for a client that has gone already", async () => {
+    const { engine, chat } = setUp(["Never."]);
+    const { finish } = await run(chat, request({ signal: AbortSignal.abort() }));
+    expect(finish.reason).toBe("cancelled");
+    expect(engine.generations).toEqual([]);
+    expect(engine.grammars).toEqual([]);
   });
 
   it("cancels when it is left early", async () => {

@@ -6,6 +6,7 @@ import { complementOf } from "./complement.ts";
 import { withoutLooks } from "./looking.ts";
 import { upToFirst } from "./narrow.ts";
 import { type Look, type Regex, RegexError, lookIn, parseWithLooks } from "./parse.ts";
+import { rangesOf } from "./sets.ts";
 import { writeWhole } from "./write.ts";
 
 /** Of texts; of names, which one schema has many of. */
@@ -33,6 +34,7 @@ export function parsePattern(
 ): readonly Regex[] | null {
   return remembered(`${isNegated ? "not" : "all"} ${source}`, count, (counted) => {
     const regex = parseWithLooks(source, isNegated);
+    if (isNever(regex)) return null;
     const isPlain = lookIn(regex) === null && !hasMiddleAnchor(regex);
     const regexes = isPlain ? [regex] : apart(regex, counted);
     return regexes?.map(upToFirst) ?? null;
@@ -48,6 +50,22 @@ export function parseAsOne(source: string, count: Count): Regex | null {
     return without && [without];
   });
   return one && one[0]!;
+}
+
+/** Its sets leave no text: on each way there is one without a character. */
+function isNever(regex: Regex): boolean {
+  switch (regex.kind) {
+    case "set":
+      return rangesOf(regex).length === 0;
+    case "concat":
+      return regex.parts.some(isNever);
+    case "or":
+      return regex.options.every(isNever);
+    case "repeat":
+      return regex.min > 0 && isNever(regex.body);
+    default:
+      return false;
+  }
 }
 
 /**
