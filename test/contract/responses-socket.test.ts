@@ -231,6 +231,17 @@ test.each([
   client.socket.close();
 });
 
+test("response.processed gets no answer, which would be read as that of the next request", async () => {
+  const client = await new Client().open();
+  client.send({ input: "Hi" });
+  const { response } = (await client.until("response.completed")).at(-1);
+  client.socket.send(JSON.stringify({ type: "response.processed", response_id: response.id }));
+  client.send({ input: "Hi" });
+  const events = await client.until("response.completed");
+  expect(events[0].type).toBe("response.created");
+  client.socket.close();
+});
+
 test("response.cancel ends one in the background, too, and the next request is answered", async () => {
   const client = await new Client().open();
   const { script } = world.chat;

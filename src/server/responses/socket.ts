@@ -28,7 +28,7 @@ const maxUnsentBytes = 64 * 2 ** 10;
 /** Requests of one connection. */
 const maxWaiting = 1000;
 /** Ids beside the type, of clients that send some. */
-const maxCancelBytes = 1024;
+const maxNoticeBytes = 1024;
 /** A shorter request may follow what one that did not fit has followed. */
 const tooLong = "context_length_exceeded";
 const closeCode = { goingAway: 1001, policy: 1008 };
@@ -114,7 +114,9 @@ class ResponseSocket {
   }
 
   async #take(data: Buffer, isBinary: boolean): Promise<void> {
-    if (isCancel(data)) {
+    const notice = noticeIn(data);
+    if (notice === "response.processed") return;
+    if (notice === "response.cancel") {
       const reason = new FermataError("cancelled", "The response was cancelled.");
       this.#run?.cancel(reason);
       this.#cancel?.(reason);
@@ -292,14 +294,22 @@ function binaryMessage(): FermataError {
   return new FermataError("invalid_request", message);
 }
 
-/** Not OpenAI's: it has no message that ends a response but the end of the connection. */
-function isCancel(data: Buffer): boolean {
-  if (data.length > maxCancelBytes || !data.includes('"response.cancel"')) return false;
+/**
+ * Messages that are no requests, and get no answer: a client would take it for that of its next request.
+ * `response.cancel` is not OpenAI's: it has no message that ends a response but the end of the connection.
+ * By `response.processed` versions of codex say that they have read a response.
+ */
+const notices = ["response.cancel", "response.processed"] as const;
+
+function noticeIn(data: Buffer): (typeof notices)[number] | undefined {
+  if (data.length > maxNoticeBytes) return undefined;
+  const found = notices.find((type) => data.includes(`"${type}"`));
+  if (found === undefined) return undefined;
   try {
     const message: unknown = JSON.parse(data.toString("utf8"));
-    return isJsonObject(message) && message["type"] === "response.cancel";
+    return isJsonObject(message) && message["type"] === found ? found : undefined;
   } catch {
-    return false; // who reads it as a request says what is wrong
+    return undefined; // who reads it as a request says what is wrong
   }
 }
 
