@@ -1,7 +1,6 @@
 /** What is known of a value of one JSON type: the conjunction of all keywords that speak of it. */
 
 import type { Regex } from "../regex/parse.ts";
-import type { Solver } from "./keyword.ts";
 import type { JsonType, Literal, Scalar, SchemaNode } from "../types.ts";
 
 export interface PatternFact extends Place {
@@ -29,7 +28,9 @@ export interface ContainsFact {
 /** One property at least is such a one. */
 export interface NeededProperty extends Place {
   /** By its name. */
-  isOne(name: string, solver: Solver): boolean;
+  isOne(name: string): boolean;
+  /** What its name must be; null: anything. */
+  name: Literal | null;
   /** What its value must be; null: anything. */
   literal: Literal | null;
   /** Each name that no schema lists is such a one. */

@@ -49,7 +49,10 @@ export const objectKeywords: Record<string, Keyword> = {
         const literal = context.literal(true, "propertyNames");
         return fact((facts) => facts.names.push(literal));
       }
-      return value === true ? never : [needs(wrongName(context), context, "propertyNames")];
+      if (value === true) return never;
+      const name = context.literal(false, "propertyNames");
+      const wanted: Wanted = { isOne: () => true, name, literal: null, isAnyOther: false };
+      return [needs(wanted, context, "propertyNames")];
     },
   },
   // Read where its scope is opened.
@@ -86,7 +89,8 @@ function additionalProperties(value: unknown, context: KeywordContext): Way[] {
   const literal = context.literal(holds, "additionalProperties");
   if (!holds) {
     const wanted: Wanted = {
-      isOne: (name, { count }) => !names.has(name) && !isMatched(name, patterns, count),
+      isOne: (name) => !names.has(name) && !isMatched(name, patterns, context.count),
+      name: null,
       literal: value === false ? null : literal,
       isAnyOther: value === false && patterns.length === 0,
     };
@@ -105,7 +109,8 @@ function patternProperties(value: unknown, context: KeywordContext): Way[] {
     return sources.map((source) => {
       const pattern = readPattern(source, context);
       const wanted: Wanted = {
-        isOne: (name, { count }) => isMatched(name, [pattern], count),
+        isOne: (name) => isMatched(name, [pattern], context.count),
+        name: null,
         literal: context.literal(false, "patternProperties", source),
         isAnyOther: false,
       };
@@ -197,16 +202,6 @@ function needs(
   };
 }
 
-/** A name that `propertyNames` refuses. */
-function wrongName({ literal }: KeywordContext): Wanted {
-  const refused = literal(false, "propertyNames");
-  return {
-    isOne: (name, solver) => isName(name, [refused], solver),
-    literal: null,
-    isAnyOther: false,
-  };
-}
-
 function keysOf(value: unknown): string[] {
   return isJsonObject(value) ? Object.keys(value) : unsupported("must be an object");
 }
@@ -281,7 +276,7 @@ function withNeeded(
 ): ObjectAlternative[] {
   const { path, keyword, literal } = needed;
   const ways = object.properties.flatMap((one): ObjectAlternative[] => {
-    if (!needed.isOne(one.name, solver)) return [];
+    if (!isNeeded(one.name, needed, solver)) return [];
     const literals = literal === null ? one.state.literals : [...one.state.literals, literal];
     if (!solver.mayHold(literals)) return [];
     solver.count(object.properties.length * perProperty);
@@ -298,6 +293,10 @@ function withNeeded(
   return [object];
 }
 
+function isNeeded(text: string, { isOne, name }: NeededProperty, solver: Solver): boolean {
+  return isOne(text) && (name === null || isName(text, [name], solver));
+}
+
 /** Optional properties that are told apart by being there. */
 const mostToldApart = 4;
 
@@ -309,7 +308,7 @@ function withAnyOther(
 ): ObjectAlternative[] | null {
   const optional = object.properties.filter(
     ({ name, required, state }) =>
-      !required && !needed.isOne(name, solver) && solver.mayHold(state.literals),
+      !required && !isNeeded(name, needed, solver) && solver.mayHold(state.literals),
   );
   if (optional.length > mostToldApart) return null;
   const nothing = solver.state([solver.made(false)]);
