@@ -1,6 +1,7 @@
 import type OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import type { ContentToken } from "../../src/chat/types.ts";
+import { usage } from "./fake-figures.ts";
 import { createWorld, fakeTool, finish, post, provider, sseEvents } from "./fake-services.ts";
 
 type Completion = OpenAI.ChatCompletion;
@@ -46,6 +47,17 @@ describe("n", () => {
       completion_tokens: 21,
       total_tokens: 46,
       prompt_tokens_details: { cached_tokens: 12 },
+    });
+  });
+
+  test("what each has thought counts", async () => {
+    const { app, chat } = createWorld();
+    const end = { type: "finish" as const, reason: "stop" as const, calls: [] };
+    chat.script = [{ ...end, usage: { ...usage, reasoningTokens: 3 } }];
+    const body: Completion = (await post(app, { ...hello, n: 3 })).json();
+    expect(body.usage).toMatchObject({
+      completion_tokens: 21,
+      completion_tokens_details: { reasoning_tokens: 9 },
     });
   });
 

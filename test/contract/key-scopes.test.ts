@@ -53,6 +53,15 @@ test("a key without the scope `infer` asks for no answer", async () => {
   expect((await app.inject({ url: "/metrics", headers })).statusCode).toBe(200);
 });
 
+test("what goes on for a key that was taken back runs no tools", () => {
+  const apiKeys = new ApiKeys([key("anna", ["tools"]), key("bert", ["tools"])]);
+  const known = apiKeys.withKey("key-of-anna");
+  if (known === null || known === "expired") throw new Error("The key is not known.");
+  expect(apiKeys.mayRunTools(known.owner)).toBe(true);
+  apiKeys.replace([key("bert", ["tools"])]);
+  expect(apiKeys.mayRunTools(known.owner)).toBe(false);
+});
+
 test("a key expires while the server runs", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {

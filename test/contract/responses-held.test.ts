@@ -118,6 +118,8 @@ describe("held", () => {
       [{ tool_call_id: "call_1", output: [] }, 400, "output"],
       [{ output }, 400, "tool_call_id"],
       [{ tool_call_id: "call_1", output: "x".repeat(2 ** 20 + 1) }, 400, "output"],
+      // Bytes count, not characters.
+      [{ tool_call_id: "call_1", output: "\u00fc".repeat(2 ** 19 + 1) }, 400, "output"],
     ];
     for (const [body, status, param] of cases) {
       const reply = await world.call("POST", url, body);
@@ -170,6 +172,23 @@ describe("held", () => {
     expect(reply.body).toEqual({ id: response, status: "in_progress" });
     expect((await stream.end()).at(-1)).toMatchObject({ type: "response.completed" });
     expect(world.chat.requests).toHaveLength(1);
+  });
+
+  test("two outputs of one call are not those of both: the request is a turn of its own", async () => {
+    world.chat.script = held;
+    const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
+    await stream.until((events) => doneCount(events) === 2);
+    const { response } = idsOf(stream.events);
+    world.chat.script = [{ type: "content", text: "One file." }, finish("stop")];
+    const input = ["a", "b"].map((output) => ({
+      type: "function_call_output",
+      call_id: "call_1",
+      output,
+    }));
+    const reply = await world.create({ input, previous_response_id: response, tools });
+    expect(reply.body).toMatchObject({ status: "completed", previous_response_id: response });
+    expect(reply.body.id).not.toBe(response);
+    expect((await stream.end()).at(-1)).not.toMatchObject({ type: "response.completed" });
   });
 
   test.each<[string, (previous: string) => object]>([

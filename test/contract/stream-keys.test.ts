@@ -48,8 +48,12 @@ describe("a client that cannot send a header", () => {
     // The same owner as with the key.
     expect((await world.call("GET", `/api/conversations/${id}`, undefined, key)).status).toBe(200);
     const { host } = new URL(world.url);
-    const from = async (origin: string, site?: string) => {
-      const browser = { cookie, origin, ...(site !== undefined && { "sec-fetch-site": site }) };
+    const from = async (origin: string | null, site?: string) => {
+      const browser = {
+        cookie,
+        ...(origin !== null && { origin }),
+        ...(site !== undefined && { "sec-fetch-site": site }),
+      };
       return (await world.call("GET", "/api/conversations", undefined, browser)).status;
     };
     expect(await from(`http://${host}`)).toBe(200);
@@ -58,6 +62,9 @@ describe("a client that cannot send a header", () => {
     // Behind a proxy that writes another host.
     expect(await from("https://chat.example", "same-origin")).toBe(200);
     expect(await from("https://chat.example", "same-site")).toBe(401);
+    // A page of another port asks without an origin for what it could show, as a picture.
+    expect(await from(null, "same-site")).toBe(401);
+    expect(await from(null, "none")).toBe(200);
     const gone = await world.call("DELETE", "/api/session", undefined, { cookie });
     expect(gone.headers.get("set-cookie")).toMatch(/^fermata_session=; Max-Age=0;/);
   });

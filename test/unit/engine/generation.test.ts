@@ -271,6 +271,18 @@ describe("requests of several owners", () => {
       expect(() => generate(undefined, owner)).toThrow(refused());
   });
 
+  it("share the queue with those who ask now, not with those who did", () => {
+    const { publish, generate } = setUp();
+    generate(undefined, "earlier");
+    publish(finishedEvent(1));
+    for (let count = 0; count < 12; count++) generate(undefined, "many");
+    for (let count = 0; count < 9; count++) generate(undefined, "other");
+    expect(() => generate(undefined, "other")).not.toThrow();
+    expect(() => generate(undefined, "many")).toThrow(
+      expect.objectContaining({ code: "queue_full" }),
+    );
+  });
+
   it("fail when the addon refuses them later, and the next one enters", async () => {
     const { native, engine, publish, generate } = setUp();
     const asked = Array.from({ length: 10 }, () => generate());
