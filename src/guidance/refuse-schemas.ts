@@ -2,8 +2,8 @@
 
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { finishInTurns, type Parts } from "../parts.ts";
-import { anyObject } from "./lark.ts";
 import { RecentMap } from "../recent-map.ts";
+import { anyObject } from "./lark.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
 import { checkSchemaSize } from "./schema/read/document.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -49,10 +49,19 @@ const leastCharacters = 2048;
 const spot = { characters: 4096, steps: 200, milliseconds: 10 };
 /** Of the schemas that must be enforced: a busy machine takes several times as long as an idle one. */
 const strictLimitMs = 4 * usualLimit;
+/** What was not worked out twice in a row is tried once in so many milliseconds: some schemas take longer on any machine. */
+const restMs = 60_000;
+
+interface Kept {
+  schema: GuidedSchema;
+  /** How often the time was not enough, and when it was last. */
+  timeouts: number;
+  since: number;
+}
 
 class SchemaStore {
   /** By content. */
-  readonly #kept = new RecentMap<string, GuidedSchema>(keptCharacters, (_, { length }) =>
+  readonly #kept = new RecentMap<string, Kept>(keptCharacters, (_, { length }) =>
     Math.max(length, leastCharacters),
   );
   readonly #thread = new SchemaThread();
@@ -67,19 +76,27 @@ class SchemaStore {
     for (const job of jobs) {
       const kept = this.#kept.get(job.key);
       const strict = job.strict || missing.get(job.key)?.strict === true;
-      if (kept === undefined) missing.set(job.key, { ...job, strict });
-      else results.set(job.key, kept);
+      if (kept === undefined || (kept.timeouts > 0 && (strict || !rests(kept))))
+        missing.set(job.key, { ...job, strict });
+      else results.set(job.key, kept.schema);
     }
     await this.#compile([...missing.values()], results);
     return uses.map((use, index) => {
       const job = jobs[index]!;
       const result = results.get(job.key)!;
       if (result instanceof FermataError) throw refusal(use, result);
-      // What a busy machine leaves open may be enforced the next time.
-      if (!result.isTimedOut) this.#kept.set(job.key, result);
+      this.#keep(job.key, result);
       if (use.strict) checkStrict(use, result);
       return result;
     });
+  }
+
+  #keep(key: string, schema: GuidedSchema): void {
+    const before = this.#kept.get(key);
+    const isKnown = before?.schema === schema;
+    const timeouts = schema.isTimedOut ? (before?.timeouts ?? 0) + (isKnown ? 0 : 1) : 0;
+    const since = isKnown ? before.since : performance.now();
+    this.#kept.set(key, { schema, timeouts, since });
   }
 
   /** Small ones are not worth a change of thread. */
@@ -133,6 +150,11 @@ class SchemaStore {
     if ("fault" in outcome) return outcome.fault;
     return unvalidated("error" in outcome ? outcome.error.message : "");
   }
+}
+
+/** What a busy machine left open may be enforced the next time. */
+function rests({ timeouts, since }: Kept): boolean {
+  return timeouts > 1 && performance.now() - since < restMs;
 }
 
 const store = new SchemaStore();

@@ -159,6 +159,30 @@ describe("what a busy machine does not work out in time", () => {
     expect(again).toBe(enforced);
   });
 
+  test("is tried once a minute when the time was not enough twice", async () => {
+    const clock = vi.spyOn(performance, "now");
+    onTestFinished(() => clock.mockRestore());
+    clock.mockReturnValue(1_000);
+    beBusy();
+    await guidedSchemas([use(large(11))]);
+    beBusy();
+    const [open] = await guidedSchemas([use(large(11))]);
+    expect(open?.isTimedOut).toBe(true);
+    const [same] = await guidedSchemas([use(large(11))]);
+    expect(same).toBe(open);
+    // Who wants it enforced does not wait.
+    const [strict] = await guidedSchemas([use(large(11), { strict: true })]);
+    expect(strict?.issues).toEqual([]);
+
+    for (let time = 0; time < 2; time++) {
+      beBusy();
+      await guidedSchemas([use(large(12))]);
+    }
+    clock.mockReturnValue(1_000 + 60_000);
+    const [enforced] = await guidedSchemas([use(large(12))]);
+    expect(enforced?.isTimedOut).toBe(false);
+  });
+
   test("leaves a tool's arguments an object", async () => {
     beBusy();
     const [open] = await guidedSchemas([
