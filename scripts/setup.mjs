@@ -24,22 +24,14 @@ export async function setUpCommandLine() {
   await setUpTypeScript();
 }
 
-/** As setUpPackages(), before setUpAddon(): without a compiler nothing is downloaded. */
-export async function setUpAddonsPackages(options) {
-  checkNode();
-  if (!nativeIsCurrent(options)) await checkToolchain();
-  await setUpDependencies();
-}
-
-export async function setUpAddon(options) {
-  await setUpLlamaSource();
-  await setUpNative(options);
-}
-
 /** Everything below TypeScript. */
 export async function setUpEngine(options) {
-  await setUpAddonsPackages(options);
-  await setUpAddon(options);
+  checkNode();
+  // Before anything is downloaded, since a missing compiler ends it all.
+  if (!nativeIsCurrent(options)) await checkToolchain();
+  await setUpDependencies();
+  await setUpLlamaSource();
+  await setUpNative(options);
 }
 
 /** Each step looks at its stamp first, so that nothing is started when nothing changed. */

@@ -1,13 +1,14 @@
 #!/usr/bin/env node
-// npm test [-- [--backend B] [step ...]]: runs every check in order, sets up what is missing beside them, and stops at
-// the first that fails. With names, only those steps. What follows the name of a lane and is no name is vitest's:
-// npm run test:e2e -- -t name.
+// npm test [-- [--backend B] [step ...]]: sets up what is missing, then runs every check in order
+// and stops at the first that fails. With names, only those steps. What follows the name of a lane
+// and is no name is vitest's: npm run test:e2e -- -t name.
 import { join } from "node:path";
 import { runLane } from "./checks/lanes.mjs";
-import { runNativeTests, runSanitizedTests } from "./checks/native.mjs";
-import { Preparations } from "./checks/preparations.mjs";
+import { hasSanitizer, runNativeTests, runSanitizedTests } from "./checks/native.mjs";
 import { thisProcessor } from "./checks/processor.mjs";
-import { setUpAddonsPackages, setUpPackages } from "./setup.mjs";
+import { setUpEngine, setUpPackages } from "./setup.mjs";
+import { setUpBrowser } from "./setup/browser.mjs";
+import { setUpClients } from "./setup/clients.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
 import { installLocked } from "./setup/locked-packages.mjs";
 import { setUpPage } from "./setup/page-build.mjs";
@@ -36,6 +37,11 @@ const allOf =
     return { ok: true };
   };
 
+const sanitize = (sanitizers) => async () =>
+  (await hasSanitizer(sanitizers))
+    ? runSanitizedTests(sanitizers)
+    : { ok: true, skipped: 1, note: "this compiler has no such sanitizer" };
+
 const textSteps = {
   format: tool("node_modules/oxfmt/bin/oxfmt", "--check"),
   "format-cpp": tool("scripts/checks/format-cpp.mjs"),
@@ -49,32 +55,37 @@ const textSteps = {
 
 const nativeSteps = {
   native: runNativeTests,
-  "sanitize-address": () => runSanitizedTests("address,undefined"),
-  "sanitize-thread": () => runSanitizedTests("thread"),
+  "sanitize-address": sanitize("address,undefined"),
+  "sanitize-thread": sanitize("thread"),
 };
 
-const lane = (name) => (options) => runLane(name, options);
+const ownLanes = Object.fromEntries(
+  ["unit", "contract", "integrity", "model", "faults"].map((name) => [
+    name,
+    (options) => runLane(name, options),
+  ]),
+);
 
-/** After the types of tests that import packages of their own. */
-const typedLane = (name, folder) => {
-  const types = tool("node_modules/typescript/bin/tsc", "-p", `test/${folder}/tsconfig.json`);
-  return async (options) => {
-    const checked = await types();
-    return checked.ok ? runLane(name, options) : checked;
-  };
+const clientTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/clients/tsconfig.json");
+
+/** With other people's clients; their types are checked where they are installed. */
+const endToEnd = async (options) => {
+  await setUpClients();
+  const types = await clientTypes();
+  return types.ok ? runLane("e2e", options) : types;
 };
 
-/** Those without native code. */
-const plainLanes = { unit: lane("unit"), contract: lane("contract") };
+const browserTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/browser/tsconfig.json");
 
-/** Those that wait for processes and servers come first: compilers run beside them. */
-const addonLanes = {
-  e2e: typedLane("e2e", "clients"),
-  faults: lane("faults"),
-  integrity: lane("integrity"),
-  browser: typedLane("browser", "browser"),
-  model: lane("model"),
+/** The web page in a browser, whose packages are checked where they are installed. */
+const inBrowser = async (options) => {
+  await setUpBrowser();
+  const types = await browserTypes();
+  return types.ok ? runLane("browser", options) : types;
 };
+
+const { faults, ...beforeFaults } = ownLanes;
+const lanes = { ...beforeFaults, e2e: endToEnd, faults, browser: inBrowser };
 
 /** On demand: the MCP inspector is large; it and the conformance suite need a newer Node.js than Fermata does. */
 const withInspector = async (options) => {
@@ -91,20 +102,12 @@ const build = async () => {
   return { ok: true };
 };
 
-const everything = { ...textSteps, build, ...plainLanes, ...addonLanes, ...nativeSteps };
+const everything = { ...textSteps, ...nativeSteps, build, ...lanes };
 const steps = { ...everything, inspector: withInspector };
-const isLane = (name) => name in plainLanes || name in addonLanes || name === "inspector";
+const isLane = (name) => name in lanes || name === "inspector";
 
-/** What steps need beside packages. */
-const needs = {
-  ...Object.fromEntries([...Object.keys(addonLanes), "inspector"].map((name) => [name, ["addon"]])),
-  e2e: ["addon", "clients"],
-  browser: ["addon", "browser"],
-  native: ["addon", "nativeTests"],
-  "sanitize-address": ["addressTests"],
-  "sanitize-thread": ["threadTests"],
-};
-const needsOf = (name) => needs[name] ?? [];
+/** Steps that run without the addon. */
+const addonFree = new Set([...Object.keys(textSteps), "build", "unit", "contract"]);
 
 /** The steps to run, in order, and what is passed on to vitest. */
 function select(given) {
@@ -126,14 +129,9 @@ function select(given) {
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
 
-async function runStep(name, options, preparations) {
-  let start = performance.now();
-  const run = async () => {
-    await preparations.ready(needsOf(name));
-    start = performance.now();
-    return await steps[name](options);
-  };
-  const result = await run().catch((error) => {
+async function runStep(name, options) {
+  const start = performance.now();
+  const result = await steps[name](options).catch((error) => {
     if (!(error instanceof SetupError)) throw error;
     return { ok: false, output: error.message };
   });
@@ -156,20 +154,12 @@ try {
   const { options, rest } = takeSetupOptions(process.argv.slice(2));
   const { selected, args } = select(rest);
   process.stdout.write(`${thisProcessor()}\n`);
-  const needed = new Set(selected.flatMap(needsOf));
-  await (needed.size === 0 ? setUpPackages() : setUpAddonsPackages(options));
-  const isAlone = selected.filter((name) => name !== "build").length === 1;
-  const preparations = new Preparations(needed, options, isAlone);
+  const withoutAddon = selected.every((name) => addonFree.has(name));
+  await (withoutAddon ? setUpPackages() : setUpEngine(options));
   // Of one lane, a person wants to see what happens.
   const live = selected.filter(isLane).length === 1;
-  try {
-    for (const name of selected) {
-      const { failed } = preparations;
-      const next = failed ? selected.find((each) => needsOf(each).includes(failed)) : name;
-      if (!(await runStep(next, { args, live }, preparations))) break;
-    }
-  } finally {
-    await preparations.end();
+  for (const name of selected) {
+    if (!(await runStep(name, { args, live }))) break;
   }
 } catch (error) {
   exitOnSetupError(error);

@@ -39,23 +39,14 @@ export async function ctest(directory, { seconds = 300, env = {}, onLine } = {})
   };
 }
 
-/** The native tests beside the addon, whose build tree there must be. */
-export async function compileNativeTests() {
-  await compile("Compiling the native tests", buildDir, "native_tests");
-}
-
-/** @param options `seconds` as `ctest` has it */
+/** The native tests beside the addon. @param options `seconds` as `ctest` has it */
 export async function runNativeTests({ seconds } = {}) {
-  await compileNativeTests();
+  await compile("Compiling the native tests", buildDir, "native_tests");
   return ctest(buildDir, { seconds });
 }
 
-/**
- * Core and runtime without llama.cpp, under sanitizers, in build trees of their own. @returns the build tree; null: this
- * compiler has no such sanitizer
- */
-export async function compileSanitizedTests(sanitizers) {
-  if (!(await hasSanitizer(sanitizers))) return null;
+/** Core and runtime without llama.cpp, under sanitizers, in build trees of their own. */
+export async function runSanitizedTests(sanitizers) {
   const directory = join(buildDir, `sanitize-${sanitizers.split(",")[0]}`);
   await runOrFail(
     "Configuring the sanitized build",
@@ -73,17 +64,11 @@ export async function compileSanitizedTests(sanitizers) {
     { cwd: root },
   );
   await compile("Compiling the sanitized tests", directory, "native_tests");
-  return directory;
-}
-
-export async function runSanitizedTests(sanitizers) {
-  const directory = await compileSanitizedTests(sanitizers);
-  if (directory !== null) return ctest(directory);
-  return { ok: true, skipped: 1, note: "this compiler has no such sanitizer" };
+  return ctest(directory);
 }
 
 /** A compiler may come without its sanitizers' runtime. */
-async function hasSanitizer(name) {
+export async function hasSanitizer(name) {
   const compiler = process.env.CXX ?? "c++";
   const args = [`-fsanitize=${name}`, "-x", "c++", "-", "-o", "/dev/null"];
   const { code } = await capture("sh", [

@@ -1,35 +1,14 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
-import { getPriority, setPriority } from "node:os";
 import { SetupError } from "./report.mjs";
 
 const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"];
-const background = new AsyncLocalStorage();
-
-/** Programs that `action` starts leave three quarters of the processors to others that compute; `stop` ends them. */
-export function inBackground(stop, action) {
-  return background.run(stop, action);
-}
-
-function leaveProcessors(pid) {
-  try {
-    setPriority(pid, Math.min(19, getPriority() + 5));
-    // Niceness counts within a session, of which each program here has its own. On Linux a session has one too.
-    writeFileSync(`/proc/${pid}/autogroup`, "5");
-  } catch {
-    // It has ended, or this system has no such thing.
-  }
-}
 
 /**
  * Runs a program and resolves with { code, output }; its output is kept, not shown.
  * `onLine` sees each line; a line it returns true for is not kept.
  */
 export function capture(program, args, { cwd, env, onLine } = {}) {
-  const stop = background.getStore();
   return new Promise((resolve, reject) => {
-    if (stop?.aborted) throw new SetupError("Interrupted.");
     const child = spawn(program, args, {
       cwd,
       env: { ...process.env, ...env },
@@ -44,9 +23,6 @@ export function capture(program, args, { cwd, env, onLine } = {}) {
       endGroup(child.pid, signal);
     };
     for (const signal of endSignals) process.once(signal, forward);
-    const end = () => forward("SIGTERM");
-    stop?.addEventListener("abort", end);
-    if (stop && child.pid !== undefined) leaveProcessors(child.pid);
 
     const kept = [];
     for (const stream of [child.stdout, child.stderr]) {
@@ -64,7 +40,6 @@ export function capture(program, args, { cwd, env, onLine } = {}) {
     }
     const stopForwarding = () => {
       for (const signal of endSignals) process.off(signal, forward);
-      stop?.removeEventListener("abort", end);
     };
     child.on("error", (error) => {
       stopForwarding();

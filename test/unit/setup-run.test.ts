@@ -1,14 +1,9 @@
-// What a signal to `npm start` does to the programs of its setup, and those that run beside the steps of `npm test`.
+// What a signal to `npm start` does to the programs of its setup.
 import { spawn } from "node:child_process";
-import { getPriority } from "node:os";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 
-const run = new URL("../../scripts/setup/run.mjs", import.meta.url).href;
-const { capture, inBackground } = (await import(run)) as {
-  capture(program: string, args: string[]): Promise<{ output: string }>;
-  inBackground<Result>(stop: AbortSignal, action: () => Result): Result;
-};
+const capture = new URL("../../scripts/setup/run.mjs", import.meta.url).href;
 
 // As cmake does: it keeps the signal from itself and waits for the compiler.
 const builder = `
@@ -18,7 +13,7 @@ const builder = `
   console.log("compiler " + compiler.pid);
 `;
 const setup = `
-  const { capture } = await import(${JSON.stringify(run)});
+  const { capture } = await import(${JSON.stringify(capture)});
   const onLine = (line) => process.stdout.write(line + "\\n");
   await capture(process.execPath, ["-e", ${JSON.stringify(builder)}], { onLine })
     .catch((error) => process.stdout.write(error.message + "\\n"));
@@ -34,26 +29,4 @@ test("a signal ends the compiler, although the program that runs it only waits",
   expect(said).toMatch(/^compiler \d+\nInterrupted\.\n$/);
   const pid = Number(/\d+/.exec(said)?.[0]);
   await eventually(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"));
-});
-
-test.runIf(getPriority() < 19)(
-  "programs in the background yield to those that are not",
-  async () => {
-    // Its niceness is another a moment after its start.
-    const told = `until [ "$(nice)" != ${getPriority()} ]; do :; done; nice`;
-    const { signal } = new AbortController();
-    const { output } = await inBackground(signal, () => capture("sh", ["-c", told]));
-    expect(Number(output)).toBeGreaterThan(getPriority());
-    expect((await capture("nice", [])).output).toBe(String(getPriority()));
-  },
-);
-
-test("programs in the background end when they are not needed, and none begins any more", async () => {
-  const stop = new AbortController();
-  const start = (): Promise<unknown> =>
-    inBackground(stop.signal, () => capture("sh", ["-c", "sleep 600 & wait"]));
-  const running = start();
-  stop.abort();
-  await expect(running).rejects.toThrow("Interrupted.");
-  await expect(start()).rejects.toThrow("Interrupted.");
 });
