@@ -23,6 +23,8 @@ const foreignOptions = new Set([
   "--spec-type",
   "--model-draft",
   "--auth-type",
+  "--system-prompt",
+  "--tools",
   "--backend",
   "--data",
   "--docs",
