@@ -1,4 +1,4 @@
-/** The engine's generations behind one answer, one after the other, and their counts together. */
+/** The engine's generations behind one answer, one after the other, and their counts together; before them, what may refuse the answer. */
 
 import type {
   EngineUsage,
@@ -12,11 +12,13 @@ import type {
 } from "../../engine/types.ts";
 import { withTextBias } from "../../engine/engine.ts";
 import { FermataError } from "../../errors.ts";
-import type { ChatEngine, ChatEvent, ChatRequest, ChatUsage } from "../types.ts";
+import type { ChatCounters, ChatEngine, ChatEvent, ChatRequest, ChatUsage } from "../types.ts";
 import { noUsage } from "../../engine/generation.ts";
-import type { PromptBuilder } from "../prompt/prompt.ts";
-import { isScripted } from "./guided-rounds.ts";
+import type { PromptMarks } from "../prompt/marks.ts";
+import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
+import { type GuidanceContext, GuidedRounds, isScripted } from "./guided-rounds.ts";
 import { RepetitionDetector } from "./repetition.ts";
+import { recallRound } from "./turn-memory.ts";
 
 type RunRequest = Omit<GenerateRequest, "prompt">;
 
@@ -338,4 +340,30 @@ class UsageSum {
     this.#current = noUsage;
     this.#hidesPrompt = hidesPrompt;
   }
+}
+
+interface Prepared {
+  guided: GuidedRounds;
+  prompt: Prompt;
+  marks: PromptMarks | null;
+}
+
+/** Does what may refuse the request. @throws FermataError of status 400; cancelled: after the step that was under way */
+export async function prepareAnswer(
+  request: ChatRequest,
+  context: GuidanceContext & { counters: ChatCounters },
+  run: EngineRun,
+): Promise<Prepared> {
+  const { prompts, counters } = context;
+  if (request.heldTurn) recallRound(prompts, request, request.heldTurn);
+  const guided = await GuidedRounds.create(request, context);
+  run.throwIfCancelled();
+  const prompt = await prompts.build(request);
+  run.throwIfCancelled();
+  request.onPrompt?.(prompt.tokens);
+  if (prompt.spliced) counters.splices += 1;
+  const marks = await prompts.marksOf(prompt, request);
+  await run.prepare();
+  run.throwIfCancelled();
+  return { guided, prompt, marks };
 }

@@ -3,15 +3,18 @@
 import { FermataError } from "../../errors.ts";
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import { CallIds } from "./call-ids.ts";
-import { type TemplateMessage, rewriteMessages } from "./rewrite-messages.ts";
-import { TemplateTooCostly } from "./jinja/budget.ts";
-import { TemplateRefusal } from "./jinja/functions.ts";
+import { TemplateRefusal, TemplateTooCostly } from "./jinja/budget.ts";
 import { JinjaTemplate } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/library.ts";
 import { parseExactJson } from "../../json.ts";
 import { type Parts, finish, finishInTurns } from "../../parts.ts";
 import type { ReasoningMarkers } from "../../guidance/types.ts";
-import { normalizeMessages, parseArguments } from "./normalize.ts";
+import {
+  type TemplateMessage,
+  normalizeMessages,
+  parseArguments,
+  rewriteMessages,
+} from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
   type ReasoningDefault,

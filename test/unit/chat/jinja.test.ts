@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { TemplateRefusal } from "../../../src/chat/template/jinja/functions.ts";
+import { TemplateRefusal } from "../../../src/chat/template/jinja/budget.ts";
 import { JinjaTemplate } from "../../../src/chat/template/jinja/jinja-template.ts";
 
 const values = {

@@ -36,8 +36,7 @@ import {
   undefinedValue,
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
-import { RenderBudget } from "./budget.ts";
-import { functionsWithin } from "./functions.ts";
+import { RenderBudget, functionsWithin } from "./budget.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
 import { charactersOf, methodNamed, numberedObject, objectMethod, separate } from "./methods.ts";
 import { filterMeaning, resolveNames, sizeOf, spell } from "./names.ts";
