@@ -53,31 +53,50 @@ async function turn(url, { agents, prompt }, tokens, number) {
   return { rate: written / seconds, tokens: written };
 }
 
-/** One server for all kinds. What drafts cost and gain is learned from the steps, so one turn of each goes before. */
-async function runOnce(contestant, context, run) {
+async function measureTurn(contestant, url, kind, context, run) {
   const tokens = context.quick ? 24 : 160;
-  const server = await contestant.start(context);
-  try {
-    return await server.during(async (url) => {
-      const rates = [];
-      for (const kind of context.quick ? kinds.slice(0, 1) : kinds) {
-        if (!context.quick) await turn(url, kind, tokens, 0);
-        const before = contestant.isFermata && (await readStepMetrics(url));
-        const measured = await turn(url, kind, tokens, run);
-        if (before) {
-          const after = await readStepMetrics(url);
-          measured.steps = after.steps - before.steps;
-          measured.drafted = after.draftedRows - before.draftedRows;
-          measured.accepted = after.acceptedRows - before.acceptedRows;
-        }
-        context.progress(`  ${kind.kind}: ${JSON.stringify(measured)}`);
-        rates.push({ kind: kind.kind, measured });
-      }
-      return rates;
-    });
-  } finally {
-    await server.stop();
+  // What drafts cost and gain is learned from the steps, so one turn of each kind goes before.
+  if (!context.quick) await turn(url, kind, tokens, 0);
+  const before = contestant.isFermata && (await readStepMetrics(url));
+  const measured = await turn(url, kind, tokens, run);
+  if (before) {
+    const after = await readStepMetrics(url);
+    measured.steps = after.steps - before.steps;
+    measured.drafted = after.draftedRows - before.draftedRows;
+    measured.accepted = after.acceptedRows - before.acceptedRows;
   }
+  context.progress(`  ${kind.kind}, ${contestant.name}: ${JSON.stringify(measured)}`);
+  return { contestant, kind: kind.kind, measured };
+}
+
+/**
+ * The servers of a group stand beside each other and take turns, so that a processor that is slower for some minutes is
+ * slower for all of them.
+ */
+async function runOnce(group, context, run) {
+  const started = [];
+  try {
+    for (const contestant of group)
+      started.push({ contestant, server: await contestant.start(context) });
+    const measured = [];
+    for (const kind of context.quick ? kinds.slice(0, 1) : kinds) {
+      for (const { contestant, server } of run % 2 === 0 ? started.toReversed() : started) {
+        measured.push(
+          await server.during((url) => measureTurn(contestant, url, kind, context, run)),
+        );
+      }
+    }
+    return measured;
+  } finally {
+    for (const { server } of started) await server.stop();
+  }
+}
+
+/** Fermata with drafts beside Fermata without; the others one by one, for their memory. */
+function groupsOf(contestants) {
+  const ours = contestants.filter(({ isFermata }) => isFermata);
+  const others = contestants.filter(({ isFermata }) => !isFermata).map((each) => [each]);
+  return ours.length > 0 ? [ours, ...others] : others;
 }
 
 /** Answers that repeat their prompt and answers that do not, on a real model, with drafts and without. */
@@ -86,10 +105,11 @@ export async function measureDrafts(context) {
   const all = draftModel === undefined ? contestants : withDraftModel(draftModel);
   const rows = new Map();
   for (let run = 1; run <= context.runs; run++) {
-    for (const contestant of chosen(all, context.only)) {
-      const { name, isFermata, flags } = contestant;
-      context.progress(`drafts, run ${run} of ${context.runs}: ${name}`);
-      for (const { kind, measured } of await runOnce(contestant, context, run)) {
+    for (const group of groupsOf(chosen(all, context.only))) {
+      const names = group.map(({ name }) => name).join("; ");
+      context.progress(`drafts, run ${run} of ${context.runs}: ${names}`);
+      for (const { contestant, kind, measured } of await runOnce(group, context, run)) {
+        const { name, isFermata, flags } = contestant;
         const key = `${kind} ${name}`;
         const row = rows.get(key) ?? { name, isFermata, flags, kind, runs: [] };
         row.runs.push(measured);
