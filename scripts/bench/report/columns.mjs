@@ -1,4 +1,5 @@
 import { bestArrangement, bestServer } from "./best.mjs";
+import { medians } from "./statistics.mjs";
 
 const number = (value, digits = 1) => (Number.isFinite(value) ? value.toFixed(digits) : "-");
 const times = (ours, theirs) =>
@@ -131,13 +132,18 @@ const fastestPeer = (row, rows) =>
 const withoutDrafts = (row, rows) =>
   row.isFermata ? sameKind(rows, row).find(({ name }) => name.endsWith("no drafts")) : undefined;
 
+/** Both of a pair were measured one after the other; from run to run a processor may be faster or slower. */
+function medianOfPairs({ runs }, peer) {
+  if (peer === undefined) return "-";
+  const pairs = runs.map(({ rate }, run) => ({ ratio: rate / peer.runs[run].rate }));
+  return times(medians(pairs).ratio, 1);
+}
+
 const drafts = [
   nameColumn(fastestPeer),
   column("answer", ({ kind }) => kind),
   field("tokens/s", "rate"),
-  column("/no drafts", (row, rows) =>
-    times(row.median.rate, withoutDrafts(row, rows)?.median.rate),
-  ),
+  column("/no drafts", (row, rows) => medianOfPairs(row, withoutDrafts(row, rows))),
   ratioToBest("rate", fastestPeer),
   field("tokens", "tokens", 0),
   field("steps", "steps", 0),
