@@ -247,6 +247,9 @@ LoadOptions to_load_options(const Napi::Value& value) {
     if (fields.has("draftLimit"))
         options.loop.scheduler.draft_limit = fields.int32("draftLimit", 0, kMaxInt32);
     backend.undo_rows = options.loop.scheduler.draft_limit;
+    if (fields.has("draftsAnywhere"))
+        options.loop.scheduler.drafts_may_change_bits = backend.undo_states =
+            fields.boolean("draftsAnywhere");
     if (fields.has("draftModel")) {
         const Fields draft = fields.object("draftModel");
         options.draft_model =

@@ -37,6 +37,8 @@ struct CacheShape {
     // Without partial_truncate: right after a decode call, truncate() takes back so many of the
     // rows that it added to a slot, but not the first of them. 0: none.
     std::int32_t undo_rows = 0;
+    // A row's logits have the same bits beside up to 15 other rows of its slot as alone.
+    bool keeps_bits = false;
     // A fork is all there is of its positions (recurrent models without attention): no slot needs
     // to hold them.
     bool forks_stand_alone = false;

@@ -38,7 +38,8 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
     if (!shape_.partial_truncate)
         config_.draft_limit = std::min(config_.draft_limit, shape_.undo_rows);
-    if (shape_.fixed_chunk > 0) config_.draft_limit = 0;
+    const bool changes_bits = !shape_.keeps_bits && !config_.drafts_may_change_bits;
+    if (shape_.fixed_chunk > 0 || changes_bits) config_.draft_limit = 0;
 }
 
 bool Scheduler::step(Milliseconds now) {

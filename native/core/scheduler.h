@@ -37,6 +37,7 @@ struct SchedulerConfig {
     // Drafted tokens of a sequence in a step; 0: none. Fewer behind several rows. None where the
     // cache cannot be cut back or chunks are fixed.
     std::int32_t draft_limit = 0;
+    bool drafts_may_change_bits = true;  // false: none where CacheShape::keeps_bits is false
     // Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit.
     std::int32_t target_itl_ms = 0;
     bool short_chunks = false;  // see PrefillBudget

@@ -132,6 +132,14 @@ bool is_evenly_spaced(const ggml_tensor* rows) {
 }
 
 /** Null: ggml's own. */
+const Kernel* kernel_of(const ggml_tensor* weights) {
+    if (weights->ne[3] > 1 || !ggml_is_contiguous(weights) || weights->ne[1] < kPanelColumns)
+        return nullptr;
+    if (is_repacked(weights)) return for_repacked(weights->type);
+    return is_plain(weights) ? for_plain(weights->type) : nullptr;
+}
+
+/** Null: ggml's own. */
 const Kernel* kernel_for(const ggml_tensor* op) {
     const ggml_tensor* weights = op->src[0];
     const ggml_tensor* x = op->src[1];
@@ -140,12 +148,8 @@ const Kernel* kernel_for(const ggml_tensor* op) {
     } else if (op->op != GGML_OP_MUL_MAT_ID || x->ne[3] > 1) {
         return nullptr;
     }
-    if (x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float) || weights->ne[3] > 1 ||
-        !ggml_is_contiguous(weights))
-        return nullptr;
-    if (weights->ne[1] < kPanelColumns) return nullptr;
-    if (is_repacked(weights)) return for_repacked(weights->type);
-    return is_plain(weights) ? for_plain(weights->type) : nullptr;
+    if (x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float)) return nullptr;
+    return kernel_of(weights);
 }
 
 std::size_t lines(std::size_t bytes) {
@@ -257,6 +261,10 @@ bool is_faster_without_amx(ggml_type type) {
     return type == GGML_TYPE_F16 || for_repacked(type) || for_plain(type);
 }
 
+bool keeps_bits(const ggml_tensor* weights) {
+    return kernel_of(weights) != nullptr;
+}
+
 }  // namespace fermata::products
 
 bool ggml_cpu_extra_compute_forward(ggml_compute_params* params, ggml_tensor* op) {
@@ -279,6 +287,10 @@ bool ggml_cpu_extra_work_size(int threads, const ggml_tensor* op, std::size_t* s
 #else
 
 bool fermata::products::is_faster_without_amx(ggml_type) {
+    return false;
+}
+
+bool fermata::products::keeps_bits(const ggml_tensor*) {
     return false;
 }
 

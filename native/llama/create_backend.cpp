@@ -148,6 +148,7 @@ std::int32_t undo_rows_of(const Model& model, const BackendOptions& options,
                           const CacheShape& shape) {
     if (shape.partial_truncate || options.deterministic) return 0;
     const std::int64_t bytes = model.shape().state_bytes;
+    if (bytes > 0 && !options.undo_states) return 0;
     const std::int64_t states = bytes > 0 ? kUndoBytes / bytes : options.undo_rows;
     const std::int64_t rows = std::min<std::int64_t>(
         {options.undo_rows, states, shape.micro_batch_rows - kRowsBesideUndo});
@@ -172,6 +173,8 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
     const bool is_recurrent = model.info().is_recurrent && !options.mtp_layers;
     shape.partial_truncate = !is_recurrent && (!slides || keeps_full_window(model, options));
     shape.undo_rows = undo_rows_of(model, options, shape);
+    shape.keeps_bits =
+        streams && options.flash_attention != FlashAttention::kOff && model.shape().keeps_bits;
     shape.forks_stand_alone = is_recurrent && llama_model_is_recurrent(model.handle());
     // Rows that are computed again with their chunk are truncated first.
     if (options.deterministic) {

@@ -72,6 +72,7 @@ struct BackendOptions {
     // CacheShape::undo_rows. Each costs the memory of one more state of the recurrent layers, for
     // each slot.
     std::int32_t undo_rows = 0;
+    bool undo_states = true;  // false: none where they take memory
     // Forks will be kept: a sliding-window model's caches need no more than the window.
     bool forks = true;
     // What each row gives is kept for the model's MTP layers: hidden_states().

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "kernels/quantized_products.h"
 #include "llama-model.h"
 #include "llama.h"
 #include "llama/log.h"
@@ -39,6 +40,17 @@ std::int64_t state_bytes_of(const llama_model* model, const std::string& archite
     return state * inner * llama_model_n_layer(model) * std::int64_t{sizeof(float)};
 }
 
+// Rows of an embedding are looked up; where it is the output too, they are multiplied.
+bool keeps_bits(const llama_model* model) {
+    if (model->hparams.f_max_alibi_bias > 0.0F) return false;
+    const std::string embedding =
+        model->get_tensor("output.weight") == nullptr ? "" : "token_embd.weight";
+    return std::ranges::all_of(llama_internal_get_tensor_map(model), [&](const auto& entry) {
+        const auto& [name, tensor] = entry;
+        return tensor->ne[1] == 1 || name == embedding || products::keeps_bits(tensor);
+    });
+}
+
 ModelShape shape_of(const llama_model* model, const std::string& architecture,
                     std::int32_t gpu_layers) {
     ModelShape shape;
@@ -49,6 +61,7 @@ ModelShape shape_of(const llama_model* model, const std::string& architecture,
     shape.sliding_window = llama_model_n_swa(model);
     if (llama_model_is_recurrent(model) || llama_model_is_hybrid(model))
         shape.state_bytes = state_bytes_of(model, architecture);
+    shape.keeps_bits = keeps_bits(model);
     const std::int32_t layers = llama_model_n_layer(model);
     shape.gpu_layers = !llama_supports_gpu_offload() ? 0
                        : gpu_layers < 0              ? layers

@@ -205,6 +205,8 @@ function checkDrafts(config: ServeConfig): void {
   }).flatMap(([option, isGiven]) => (isGiven ? [option] : []));
   const [option, other] = given;
   if (option === undefined) return;
+  if (drafts === false)
+    throw invalidOption(`--no-drafts and --${option} exclude each other. Give one.`, option);
   if (other === "draft-model")
     throw invalidOption(`--${option} and --${other} exclude each other. Give one.`, option);
   if (deterministic)

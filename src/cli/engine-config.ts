@@ -49,7 +49,7 @@ export function engineOptionsOf(config: ServeConfig, modelPath: string): EngineO
     llama: { ...llamaOptionsOf(config), rpcTimeout: config.processTimeout.step },
     kvLayout: config.kvLayout,
     deterministic: config.deterministic,
-    drafts: config.drafts || config.draftMtp || config.draftModel !== undefined,
+    drafts: config.drafts,
     draftModel: config.draftModel,
     draftMtp: config.draftMtp,
     stepTokenBudget: config.batchSize,

@@ -78,8 +78,7 @@ export const engineOptions = inGroup("Engine", {
   },
   drafts: {
     kind: "boolean",
-    default: false,
-    help: "Try several tokens at once where an answer repeats what the conversation has, if that is faster. Never with --deterministic.",
+    help: "Try several tokens at once where an answer repeats what the conversation has, if that is faster. Never with --deterministic. Default: on where it changes no bit of the logits (quantized weights on x86 processors) and takes no memory (no recurrent layers).",
     fromFolder: true,
   },
   draftModel: {

@@ -34,7 +34,7 @@ export function commandHelp({ usage, summary, options, examples, notes }: Comman
 
 function optionHelp(key: string, spec: OptionSpec): string {
   // What is on by default is described by what it does: only its switch says how to turn it off.
-  const optional = spec.kind === "boolean" && spec.default ? "[no-]" : "";
+  const optional = spec.kind === "boolean" && spec.default !== false ? "[no-]" : "";
   const names = givenNames(key, spec).map((name) => name.replace(/^--/, `--${optional}`));
   const usage = `  ${names.join(", ")}${placeholder(spec)}`;
   const lines = wrap(describe(spec), width - column);
@@ -55,7 +55,8 @@ function describe(spec: OptionSpec): string {
   if (spec.kind === "parts")
     for (const [name, { help, default: value }] of Object.entries(spec.parts))
       parts.push(`${name}=${value}: ${help}.`);
-  if (spec.kind === "boolean") parts.push(spec.default ? "On by default." : "Off by default.");
+  if (spec.kind === "boolean" && spec.default !== undefined)
+    parts.push(spec.default ? "On by default." : "Off by default.");
   else if ("default" in spec && spec.default !== undefined) parts.push(`Default: ${spec.default}.`);
   return parts.join(" ");
 }

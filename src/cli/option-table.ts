@@ -23,7 +23,8 @@ export type OptionSpec = {
   | { kind: "string"; default?: string }
   /** Relative to the working directory, or to the file that names it. `isWord`: what is no path. */
   | { kind: "path"; isWord?: (text: string) => boolean }
-  | { kind: "boolean"; default: boolean }
+  /** Without a default: what is done when it is not given, the help says. */
+  | { kind: "boolean"; default?: boolean }
   /** `words` stand for numbers, or for that none is given. */
   | {
       kind: "integer";
@@ -61,7 +62,7 @@ export interface Part {
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 
 type ValueOf<Spec> = Spec extends { kind: "boolean" }
-  ? boolean
+  ? boolean | (Spec extends { default: boolean } ? never : undefined)
   : Spec extends { kind: "list" }
     ? string[]
     : Spec extends { kind: "parts"; parts: infer Parts }

@@ -97,7 +97,8 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cacheTypeK,
     cacheTypeV,
     deterministic,
-    draftLimit: (options.drafts ?? (draftMtp || draftModel !== undefined)) ? mostDrafted : 0,
+    draftLimit: options.drafts === false ? 0 : mostDrafted,
+    draftsAnywhere: options.drafts ?? (draftMtp || draftModel !== undefined),
     draftMtp,
     ...(draftModel === undefined
       ? {}

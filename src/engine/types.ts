@@ -52,7 +52,9 @@ export interface EngineOptions {
   deterministic?: boolean | undefined;
   /**
    * Tokens that a sequence has said or read before are tried several at a time, where that is faster.
-   * The tokens of an answer are the same. Default: false, without `draftModel` and `draftMtp`; a deterministic engine has none.
+   * The tokens of an answer are the same, as far as the logits of several rows have the bits of one row's. Default: where they have
+   * (weights of quantized types on x86 processors, flash-attention, the streams layout) and no states of recurrent layers must be
+   * kept, and with `draftModel` and `draftMtp`. A deterministic engine has none.
    */
   drafts?: boolean | undefined;
   /**

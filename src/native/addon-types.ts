@@ -52,6 +52,8 @@ export interface NativeLoadOptions {
   deterministic: boolean;
   /** Drafted tokens of a sequence in a step; 0: none. */
   draftLimit: number;
+  /** Also where they may change bits of the logits, or take memory for states of recurrent layers. */
+  draftsAnywhere: boolean;
   /** That proposes drafts, of the same vocabulary. */
   draftModel?: NativeDraftModelOptions | undefined;
   /** The model's own MTP layers propose them. */

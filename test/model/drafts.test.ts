@@ -1,8 +1,14 @@
 // Drafts on a real model: fewer steps, the same tokens, and a cache that stays sound.
 import { expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { EngineStats, GenerateRequest } from "../../src/engine/types.ts";
+import type {
+  EngineOptions,
+  EngineStats,
+  GenerateRequest,
+  TokenLogprobs,
+} from "../../src/engine/types.ts";
 import { loadTestEngine, scripted } from "../support/engine.ts";
+import { writeQuantizedModel } from "../support/random-model.ts";
 import { greedy } from "../support/sampling.ts";
 
 const listing = Array.from({ length: 12 }, (_, i) => `const value${i} = read("file-${i}.txt");`);
@@ -12,15 +18,20 @@ const question = `<|im_start|>user\nRepeat:\n${listing.join("\n")}<|im_end|>\n<|
 
 interface Said {
   tokens: number[];
+  logprobs: TokenLogprobs[];
   stats: EngineStats;
 }
 
 async function run(engine: Engine, request: Partial<GenerateRequest>): Promise<Said> {
   const prompt = await engine.tokenize(question);
   const tokens: number[] = [];
-  for await (const event of engine.generate({ prompt, maxTokens: 120, ...request }))
-    if (event.type === "text") tokens.push(...event.tokens);
-  return { tokens, stats: engine.stats() };
+  const logprobs: TokenLogprobs[] = [];
+  for await (const event of engine.generate({ prompt, maxTokens: 120, ...request })) {
+    if (event.type !== "text") continue;
+    tokens.push(...event.tokens);
+    logprobs.push(...(event.logprobs ?? []));
+  }
+  return { tokens, logprobs, stats: engine.stats() };
 }
 
 /** With drafts and without, on engines of their own. */
@@ -47,6 +58,26 @@ it("takes fewer steps for an answer that copies its prompt, and rejected rows le
   // Without the rejected rows; the last token enters no batch.
   expect(stats.draftedRows).toBeGreaterThan(stats.acceptedRows);
   expect(stats.auditedRows).toBe(stats.prefilledTokens + tokens.length - 1);
+});
+
+it("drafts by itself where that changes no bit: with quantized weights, flash-attention and streams on x86", async () => {
+  const quantized = writeQuantizedModel();
+  const runWith = async (options: Partial<EngineOptions>): Promise<Said> => {
+    const engine = await loadTestEngine(options);
+    const sampling = scripted(await engine.tokenize(edited.join("\n")));
+    const said = await run(engine, { sampling, topLogprobs: 3 });
+    await engine.close();
+    return said;
+  };
+  const byItself = await runWith({ modelPath: quantized });
+  const without = await runWith({ modelPath: quantized, drafts: false });
+  expect(byItself.logprobs).toEqual(without.logprobs);
+  expect(byItself.stats.draftedRows > 0).toBe(process.arch === "x64");
+  const inOnePool = await runWith({ modelPath: quantized, kvLayout: "unified" });
+  const plainAttention = await runWith({ modelPath: quantized, flashAttention: "off" });
+  const halfFloats = await runWith({});
+  for (const said of [without, inOnePool, plainAttention, halfFloats])
+    expect(said.stats.draftedRows).toBe(0);
 });
 
 it.each([

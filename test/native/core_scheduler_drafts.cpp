@@ -395,6 +395,22 @@ TEST(a_draft_has_as_many_rows_as_it_may_with_those_before_it) {
     CHECK_EQ(most, 16);
 }
 
+TEST(without_being_asked_for_drafts_are_where_they_change_no_bit) {
+    const auto drafted_with = [](bool may_change_bits, bool keeps_bits) {
+        CacheShape shape = streams(2, 400);
+        shape.keeps_bits = keeps_bits;
+        World world(shape, {.draft_limit = 8, .drafts_may_change_bits = may_change_bits});
+        SubmitRequest request{.prompt = words(1, 60)};
+        request.sampling.script = request.prompt;
+        world.submit(std::move(request));
+        world.run();
+        return world.scheduler.stats().drafted_rows;
+    };
+    CHECK(drafted_with(true, false) > 0);
+    CHECK(drafted_with(false, true) > 0);
+    CHECK_EQ(drafted_with(false, false), 0);
+}
+
 // Beside another's prompt there are no drafts, and nothing is learned of those before it.
 TEST(a_proposal_is_judged_once) {
     const auto accepted_with = [](bool another_reads) {

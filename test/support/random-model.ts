@@ -1,10 +1,14 @@
-// A model that says anything: the shipped one's vocabulary and shape with random weights.
+// The shipped model with other weights: random ones, so that it says anything, or its own in 8 bits.
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelPath } from "./engine.ts";
 
 const halfFloat = 1;
+const q8 = 8;
+/** Of Q8_0: so many weights have one scale. */
+const blockSize = 32;
+const alignment = 32;
 const scalarBytes: Record<number, number> = {
   0: 1,
   1: 1,
@@ -24,6 +28,8 @@ interface Tensor {
   elements: number;
   kind: number;
   offset: number;
+  /** Where the kind stands in the file; its offset stands behind. */
+  kindAt: number;
 }
 
 /** Writes it into a temporary folder. The same `seed` gives the same model. @returns its path */
@@ -65,11 +71,61 @@ function readTensors(bytes: Buffer): { tensors: Tensor[]; start: number } {
   for (let index = 0; index < tensorCount; index++) {
     skipText();
     const shape = Array.from({ length: u32() }, u64);
+    const kindAt = at;
     const kind = u32();
     const elements = shape.reduce((product, size) => product * size, 1);
-    tensors.push({ columns: shape[0] ?? 1, elements, kind, offset: u64() });
+    tensors.push({ columns: shape[0] ?? 1, elements, kind, offset: u64(), kindAt });
   }
-  return { tensors, start: Math.ceil(at / 32) * 32 };
+  return { tensors, start: aligned(at) };
+}
+
+const aligned = (size: number): number => Math.ceil(size / alignment) * alignment;
+
+/** Writes the shipped model with its matrices in Q8_0 into a temporary folder. @returns its path */
+export function writeQuantizedModel(): string {
+  const bytes = readFileSync(modelPath);
+  const { tensors, start } = readTensors(bytes);
+  const parts: Buffer[] = [bytes.subarray(0, start)];
+  let offset = 0;
+  for (const { elements, kind, offset: from, kindAt } of tensors) {
+    const isMatrix = kind === halfFloat;
+    const size = elements * (isMatrix ? 2 : 4);
+    const data = bytes.subarray(start + from, start + from + size);
+    const part = isMatrix ? quantized(data) : data;
+    parts.push(part, Buffer.alloc(aligned(part.length) - part.length));
+    if (isMatrix) bytes.writeUInt32LE(q8, kindAt);
+    bytes.writeBigUInt64LE(BigInt(offset), kindAt + 4);
+    offset += aligned(part.length);
+  }
+  const path = join(mkdtempSync(join(tmpdir(), "fermata-quantized-")), "q8_0.gguf");
+  writeFileSync(path, Buffer.concat(parts));
+  return path;
+}
+
+/** Half floats as blocks: a half float for the scale, then a signed byte for each. */
+function quantized(halves: Buffer): Buffer {
+  const blocks: Buffer[] = [];
+  for (let at = 0; at < halves.length; at += blockSize * 2) {
+    const values = Array.from({ length: blockSize }, (_, index) =>
+      fromHalf(halves.readUInt16LE(at + index * 2)),
+    );
+    const scale = Math.max(...values.map(Math.abs)) / 127;
+    const block = Buffer.alloc(2 + blockSize);
+    block.writeUInt16LE(toHalf(scale));
+    for (const [index, value] of values.entries())
+      block.writeInt8(scale === 0 ? 0 : Math.round(value / scale), 2 + index);
+    blocks.push(block);
+  }
+  return Buffer.concat(blocks);
+}
+
+function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  return (
+    sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15))
+  );
 }
 
 /** Of a small normal number. */

@@ -13,7 +13,7 @@ const speculating = (...flags) => [...theirs, "--spec-type", ...flags];
 const shortRuns = { "--spec-ngram-simple-size-n": 4, "--spec-ngram-simple-size-m": 16 };
 
 const contestants = [
-  fermata("drafts", [...ours, "--drafts"]),
+  fermata("drafts", ours, ["--drafts"]),
   fermata("no drafts", ours),
   llamaServer("no speculation", theirs),
   llamaServer("ngram-simple", speculating("ngram-simple")),
@@ -29,7 +29,7 @@ const withDraftModel = (path) => {
   const speculates = (tokens) =>
     speculating("draft-simple", ...flagList({ "-md": path, "--spec-draft-n-max": tokens }));
   return [
-    fermata("draft model", [...ours, ...flagList({ "--draft-model": path })]),
+    fermata("draft model", ours, flagList({ "--draft-model": path })),
     fermata("no drafts", ours),
     llamaServer("no speculation", theirs),
     ...[3, 6, 12].map((tokens) => llamaServer(`draft model, ${tokens} tokens`, speculates(tokens))),

@@ -6,17 +6,21 @@ import { startServer } from "./start-server.mjs";
 
 const fermataMain = join(distDir, "cli", "main.js");
 
-/** Without `threads` as many as Fermata chooses. */
-export const fermata = (label, flags) => ({
+/**
+ * Without `threads` as many as Fermata chooses. `drafts`: what random weights say repeats itself as no text does, so only
+ * the part that measures drafts has any.
+ */
+export const fermata = (label, flags, drafts = ["--no-drafts"]) => ({
   name: `Fermata, ${label}`,
   isFermata: true,
-  flags,
+  flags: [...flags, ...drafts],
   start: ({ model, threads }) =>
     startServer("Fermata", process.execPath, [
       fermataMain,
       "serve",
       ...flagList({ "--model": model, ...(threads !== undefined && { "--threads": threads }) }),
       ...flags,
+      ...drafts,
     ]),
 });
 

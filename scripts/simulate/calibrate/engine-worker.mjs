@@ -8,7 +8,7 @@ const [task, loadText] = process.argv.slice(2);
 const { model, engine: options, startAt, phaseMs, phases } = JSON.parse(loadText);
 const { Engine } = await loadDist("engine", "engine.js");
 
-const engine = await Engine.load({ modelPath: model, ...options });
+const engine = await Engine.load({ modelPath: model, drafts: false, ...options });
 const steps = [];
 engine.onStep((step) => steps.push(step));
 let seed = 1;

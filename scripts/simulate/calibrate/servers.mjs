@@ -20,6 +20,7 @@ export function serveOptions(model) {
     `--retained-slots=${retainedSlots}`,
     `--ctx-size=${contextSize}`,
     `--cache-ram=${cacheRam}`,
+    "--no-drafts",
     "--no-supervise",
   ];
 }

@@ -107,7 +107,7 @@ export const chatCompletionFields = {
   prompt_cache_key: ignored("is not needed: prefixes are found by their tokens"),
   prompt_cache_options: ignored(cached),
   prompt_cache_retention: ignored(cached),
-  prediction: ignored("has no effect: `--drafts` finds by itself what repeats"),
+  prediction: ignored("has no effect: drafts find by themselves what repeats"),
   verbosity: ignored("has no effect: the model was not trained on it"),
 
   modalities: refused("asks for more than text", 'Send ["text"] or leave it out', unless(["text"])),

@@ -59,7 +59,7 @@ test("defaults", () => {
     cacheDir: undefined,
     cacheRemote: undefined,
     deterministic: false,
-    drafts: false,
+    drafts: undefined,
     draftModel: undefined,
     draftMtp: false,
     targetItlMs: undefined,
@@ -252,6 +252,8 @@ test("names of the model, tokens of an answer, pooling", () => {
   const draftModel = ["--draft-model", "small.gguf"];
   expect(load(["-md", "small.gguf"]).draftModel).toBe(load(draftModel).draftModel);
   expect(() => load(["--deterministic", ...draftModel])).toThrow("exclude each other");
+  expect(() => load(["--no-drafts", ...draftModel])).toThrow("exclude each other");
+  expect([load(["--drafts"]).drafts, load(["--no-drafts"]).drafts]).toEqual([true, false]);
   expect(() => load(["--models-dir", "m", ...draftModel])).toThrow("needs a single model");
   expect(load(["--draft-mtp"]).draftMtp).toBe(true);
   expect(() => load(["--draft-mtp", "--deterministic"])).toThrow("exclude each other");

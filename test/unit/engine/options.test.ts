@@ -26,7 +26,8 @@ describe("resolveOptions", () => {
       cacheTypeK: "f16",
       cacheTypeV: "f16",
       deterministic: false,
-      draftLimit: 0,
+      draftLimit: 15,
+      draftsAnywhere: false,
       draftMtp: false,
       stepTokenBudget: 512,
       targetItlMs: 250,
@@ -50,7 +51,9 @@ describe("resolveOptions", () => {
     expect(resolveOptions({ modelPath: "m.gguf", draftModel }, short).draftModel?.contextSize).toBe(
       2048,
     );
-    expect(resolve({ draftModel, drafts: false }).draftLimit).toBe(0);
+    expect(resolve({ draftModel }).draftsAnywhere).toBe(true);
+    expect(resolve({ drafts: true })).toMatchObject({ draftLimit: 15, draftsAnywhere: true });
+    expect(resolve({ drafts: false })).toMatchObject({ draftLimit: 0, draftsAnywhere: false });
     expect(() => resolve({ draftModel, deterministic: true })).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "draftModel" }),
     );
@@ -58,7 +61,7 @@ describe("resolveOptions", () => {
 
   it("drafts with the model's own MTP layers, and with nothing beside them", () => {
     expect(resolve({ draftMtp: true })).toMatchObject({ draftLimit: 15, draftMtp: true });
-    expect(resolve({})).toMatchObject({ draftLimit: 0, draftMtp: false });
+    expect(resolve({})).toMatchObject({ draftsAnywhere: false, draftMtp: false });
     for (const other of [{ deterministic: true }, { draftModel: "small.gguf" }])
       expect(() => resolve({ draftMtp: true, ...other })).toThrow(
         expect.objectContaining({ code: "invalid_option", param: "draftMtp" }),
