@@ -1,5 +1,5 @@
 // Matrix products of quantized weights on x86 processors, in place of ggml's own (GGML_OP_MUL_MAT,
-// and GGML_OP_MUL_MAT_ID for experts).
+// and GGML_OP_MUL_MAT_ID for experts), and of small matrices of floats (floats.h).
 //
 // ggml computes the products of two to fifteen rows hardly faster than one row after another: it
 // unpacks the weights again for every row. Those are the steps of several agents that decode side
@@ -25,6 +25,7 @@
 #include "kernels/few_rows_avx2.h"
 #include "kernels/few_rows_avx512.h"
 #include "kernels/few_rows_q6_k.h"
+#include "kernels/floats.h"
 #include "kernels/panels_of_256.h"
 #include "kernels/panels_of_32.h"
 #include "kernels/repacked_q4_k.h"
@@ -133,8 +134,12 @@ bool is_evenly_spaced(const ggml_tensor* rows) {
 
 /** Null: ggml's own. */
 const Kernel* kernel_of(const ggml_tensor* weights) {
-    if (weights->ne[3] > 1 || !ggml_is_contiguous(weights) || weights->ne[1] < kPanelColumns)
-        return nullptr;
+    if (weights->ne[3] > 1 || !ggml_is_contiguous(weights)) return nullptr;
+    if (weights->type == GGML_TYPE_F32 && is_plain(weights)) {
+        const bool fits = weights->ne[0] % simd::kLanes == 0;
+        return fits && weights->ne[1] <= Floats::kMostColumns ? &kKernel<Floats> : nullptr;
+    }
+    if (weights->ne[1] < kPanelColumns) return nullptr;
     if (is_repacked(weights)) return for_repacked(weights->type);
     return is_plain(weights) ? for_plain(weights->type) : nullptr;
 }

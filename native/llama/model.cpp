@@ -47,7 +47,8 @@ bool keeps_bits(const llama_model* model) {
         model->get_tensor("output.weight") == nullptr ? "" : "token_embd.weight";
     return std::ranges::all_of(llama_internal_get_tensor_map(model), [&](const auto& entry) {
         const auto& [name, tensor] = entry;
-        return tensor->ne[1] == 1 || name == embedding || products::keeps_bits(tensor);
+        const bool is_vector = tensor->ne[1] == 1;
+        return is_vector || name == embedding || products::keeps_bits(tensor);
     });
 }
 

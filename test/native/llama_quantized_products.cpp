@@ -121,6 +121,7 @@ std::vector<float> multiplied(const Shape& s, const Inputs& in, int threads,
 
 /** What rows hold once each block of them is rounded as `s.type` has it: a scale, then bytes. */
 std::vector<float> rounded_rows(const Shape& s, const std::vector<float>& from) {
+    if (s.type == GGML_TYPE_F32) return from;
     const bool is_wide = ggml_blck_size(s.type) == 256;
     const ggml_type type = is_wide ? GGML_TYPE_Q8_K : GGML_TYPE_Q8_0;
     const std::size_t block = ggml_blck_size(type);
@@ -144,8 +145,10 @@ std::vector<float> rounded_rows(const Shape& s, const std::vector<float>& from) 
 /** The farthest `result` is from sums in double precision, in shares of the sum of all sizes. */
 double error_of(const std::vector<float>& result, const Shape& s, const Inputs& in) {
     std::vector<float> weights(1UL * s.matrices * s.columns * s.width);
-    ggml_get_type_traits(s.type)->to_float(in.weights.data(), weights.data(),
-                                           static_cast<std::int64_t>(weights.size()));
+    if (const auto to_float = ggml_get_type_traits(s.type)->to_float)
+        to_float(in.weights.data(), weights.data(), static_cast<std::int64_t>(weights.size()));
+    else
+        std::memcpy(weights.data(), in.weights.data(), in.weights.size());
     const std::vector<float> x = rounded_rows(s, in.x);
     double most = 0;
     CHECK_EQ(result.size(), 1UL * s.matrices * s.rows * s.columns);
@@ -186,11 +189,15 @@ Shape random_shape(std::mt19937& random) {
             : one_of(random, {GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
                               GGML_TYPE_Q6_K, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1,
                               GGML_TYPE_Q8_0});
-    s.width = static_cast<int>(ggml_blck_size(s.type)) * one_of(random, {1, 2, 3, 6, 19});
+    if (!s.repacked && random() % 4 == 0) s.type = GGML_TYPE_F32;
+    const auto block = s.type == GGML_TYPE_F32 ? 32 : static_cast<int>(ggml_blck_size(s.type));
+    s.width = block * one_of(random, {1, 2, 3, 6, 19});
     s.columns = 8 * one_of(random, {3, 4, 5, 32, 97});
     if (!s.repacked) s.columns -= static_cast<int>(random() % 8);
     s.rows = 1 + static_cast<int>(random() % (random() % 2 ? 9 : 40));
     s.gap = one_of(random, {0, 0, 64});
+    // As routers have; the gate of an expert that all share has one.
+    if (s.type == GGML_TYPE_F32) s.columns = one_of(random, {1, 8, 27, 64, 128});
     return s;
 }
 
