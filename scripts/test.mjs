@@ -9,6 +9,7 @@ import { thisProcessor } from "./checks/processor.mjs";
 import { setUpEngine, setUpPackages } from "./setup.mjs";
 import { setUpBrowser } from "./setup/browser.mjs";
 import { setUpClients } from "./setup/clients.mjs";
+import { setUpLlamaSource } from "./setup/llama-source.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
 import { installLocked } from "./setup/locked-packages.mjs";
 import { setUpPage } from "./setup/page-build.mjs";
@@ -60,11 +61,17 @@ const nativeSteps = {
 };
 
 const ownLanes = Object.fromEntries(
-  ["unit", "contract", "integrity", "model", "faults"].map((name) => [
+  ["contract", "integrity", "model", "faults"].map((name) => [
     name,
     (options) => runLane(name, options),
   ]),
 );
+
+/** It reads llama.cpp's templates. */
+const unit = async (options) => {
+  await setUpLlamaSource();
+  return runLane("unit", options);
+};
 
 const clientTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/clients/tsconfig.json");
 
@@ -85,7 +92,7 @@ const inBrowser = async (options) => {
 };
 
 const { faults, ...beforeFaults } = ownLanes;
-const lanes = { ...beforeFaults, e2e: endToEnd, faults, browser: inBrowser };
+const lanes = { unit, ...beforeFaults, e2e: endToEnd, faults, browser: inBrowser };
 
 /** On demand: the MCP inspector is large; it and the conformance suite need a newer Node.js than Fermata does. */
 const withInspector = async (options) => {

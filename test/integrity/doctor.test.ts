@@ -3,10 +3,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Diagnosis } from "../../../src/cli/doctor/examine.ts";
-import { modelPath } from "../../support/engine.ts";
-import { writeBaseModel } from "../../support/base-model.ts";
-import { runCommandLine } from "../../../src/cli/run.ts";
+import type { Diagnosis } from "../../src/cli/doctor/examine.ts";
+import { modelPath } from "../support/engine.ts";
+import { writeBaseModel } from "../support/base-model.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "fermata-"));
 
