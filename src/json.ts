@@ -26,10 +26,27 @@ export function farNumber(value: unknown, pointer = ""): string | null {
   if (typeof value === "number" && !Number.isFinite(value)) return pointer;
   if (typeof value !== "object" || value === null) return null;
   for (const [key, entry] of Object.entries(value)) {
-    const found = farNumber(entry, `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+    const found = farNumber(entry, `${pointer}/${pointerStep(key)}`);
     if (found !== null) return found;
   }
   return null;
+}
+
+/** A key as it stands in a JSON pointer. */
+export function pointerStep(key: string): string {
+  return key.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/** The keys of a JSON pointer: "" has none. */
+export function pointerKeys(pointer: string): string[] {
+  const [, ...steps] = pointer.split("/");
+  return steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+/** What an object or a list has of its own under a key. */
+export function ownEntry(parent: unknown, key: string): unknown {
+  const has = typeof parent === "object" && parent !== null && Object.hasOwn(parent, key);
+  return has ? (parent as JsonObject)[key] : undefined;
 }
 
 /** Before a number that is kept as a string for a while. Nobody knows it. */

@@ -81,7 +81,6 @@ class ChainSampler final : public Sampler {
     void make_changes(std::span<const float> logits);
     void apply_dry();
     void find_candidates(const LogitView& view);
-    float lowest_kept(const LogitView& view);
     void find_likely(const LogitView& view);
     // -1: nothing can be chosen.
     Token choose(const LogitView& view);

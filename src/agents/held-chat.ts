@@ -1,5 +1,6 @@
 /** A chat whose first generation begins at a hold of an earlier process: its cells are found by the prompt's tokens, if anywhere. */
 
+import { messagesOf } from "../chat/hold/continuation.ts";
 import { noUsage } from "../engine/generation.ts";
 import type {
   ChatEvent,
@@ -101,14 +102,8 @@ function withResults(
   outputs: readonly ToolOutput[],
   { callable, say }: ResumeLimits,
 ): ChatRequest {
-  const results = outputs.map(({ callId, name, content }): ChatMessage => ({
-    role: "tool",
-    toolCallId: callId,
-    name,
-    content,
-  }));
   const said: ChatMessage[] = say === undefined ? [] : [{ role: "user", content: say }];
-  const all = [...request.messages, ...messages, ...results, ...said];
+  const all = [...request.messages, ...messages, ...messagesOf(outputs), ...said];
   const next = { ...request, messages: all, heldTurn, written };
   if (callable === undefined) return next;
   return callable.length === 0

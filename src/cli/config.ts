@@ -195,7 +195,7 @@ function checkTogether(config: ServeConfig): void {
   }
 }
 
-/**  FermataError invalid_option */
+/** @throws FermataError invalid_option */
 function checkDrafts(config: ServeConfig): void {
   const { drafts, draftModel, draftMtp, deterministic, modelsDir } = config;
   const given = Object.entries({

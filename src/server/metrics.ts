@@ -248,32 +248,26 @@ export class Metrics {
     });
   }
 
-  /** A counter that is kept elsewhere and read at each scrape. */
+  /** A counter that is kept elsewhere. */
   #publish(name: string, help: string, values: () => Labelled<ReasonLabels>[]): void {
-    new Counter({
-      name,
-      help,
-      labelNames: ["reason", "model"],
-      registers: [this.registry],
-      collect() {
-        this.reset();
-        for (const [labels, value] of values()) this.inc(labels, value);
-      },
-    });
+    const labelNames: (keyof ReasonLabels)[] = ["reason", "model"];
+    new Counter({ name, help, labelNames, registers: [this.registry], ...readBy(values) });
   }
 
   #gauge(name: string, help: string, values: () => Labelled<Partial<StateLabels>>[]): void {
-    new Gauge({
-      name,
-      help,
-      labelNames: ["state", "model"],
-      registers: [this.registry],
-      collect() {
-        this.reset();
-        for (const [labels, value] of values()) this.inc(labels, value);
-      },
-    });
+    const labelNames: (keyof StateLabels)[] = ["state", "model"];
+    new Gauge({ name, help, labelNames, registers: [this.registry], ...readBy(values) });
   }
+}
+
+/** At each scrape. */
+function readBy<Labels extends object>(values: () => Labelled<Labels>[]) {
+  return {
+    collect(this: { reset(): void; inc(labels: Labels, value: number): void }): void {
+      this.reset();
+      for (const [labels, value] of values()) this.inc(labels, value);
+    },
+  };
 }
 
 function diskDrops(stats: Stats): [reason: string, count: number][] {

@@ -8,7 +8,6 @@ import { close, closeSync, fdatasync, openSync, write } from "node:fs";
 import { promisify } from "node:util";
 import type { ToolCall } from "../chat/types.ts";
 import { invalidOption } from "../errors.ts";
-import { argumentsToRun } from "./arguments-to-run.ts";
 import type { ToolOutcome } from "./types.ts";
 
 export interface AuditedCall {
@@ -146,6 +145,11 @@ export class CallAudit {
       this.#onError(error);
     }
   }
+}
+
+/** What a call is run with, what a person is asked about, and what the audit log has: the same. */
+export function argumentsToRun(call: ToolCall): string {
+  return call.withoutNulls ?? call.arguments;
 }
 
 function openForAppend(path: string): number {

@@ -2,9 +2,8 @@
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ChatMessage, HeldTurn, ToolCall, WrittenRound } from "../chat/types.ts";
-import { argumentsToRun } from "./arguments-to-run.ts";
 import { type Approvals, type Decision, newAskingId } from "./approvals.ts";
-import type { CallAudit } from "./call-audit.ts";
+import { argumentsToRun, type CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
 import type {
   ApprovalPolicy,

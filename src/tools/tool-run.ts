@@ -1,7 +1,7 @@
 /** Runs one call: finds its tool, checks its arguments, limits its time. Never throws. */
 
 import type { ToolCall } from "../chat/types.ts";
-import { argumentsToRun } from "./arguments-to-run.ts";
+import { argumentsToRun } from "./call-audit.ts";
 import { farNumber, parseWithDigits } from "../json.ts";
 import { nearNames } from "../near-names.ts";
 import { longestDelayMs } from "../waits.ts";

@@ -1,10 +1,15 @@
 // Fields of vLLM, SGLang, TGI and mistral.rs that their clients send to every server.
 import type { FastifyInstance } from "fastify";
 import { describe, expect, test } from "vitest";
-import { createWorld, finish, sseEvents } from "./fake-services.ts";
+import { createWorld, finish, type ScriptStep, sseEvents } from "./fake-services.ts";
 
 const messages = [{ role: "user", content: "Hi" }];
 const chat = "/v1/chat/completions";
+const thoughtful: ScriptStep[] = [
+  { type: "reasoning", text: "Hm." },
+  { type: "content", text: "Yes" },
+  finish("stop"),
+];
 
 function post(app: FastifyInstance, url: string, body: object) {
   return app.inject({ method: "POST", url, payload: body });
@@ -335,11 +340,7 @@ describe("the answer", () => {
 
   test("without its reasoning, or with it inside", async () => {
     const { app, chat: model } = createWorld();
-    model.script = [
-      { type: "reasoning", text: "Hm." },
-      { type: "content", text: "Yes" },
-      finish("stop"),
-    ];
+    model.script = thoughtful;
     const said = async (body: object) =>
       (await post(app, chat, { messages, ...body })).json().choices[0].message;
     expect(await said({})).toMatchObject({ content: "Yes", reasoning_content: "Hm." });
@@ -374,11 +375,7 @@ describe("reasoning, as SGLang, Ollama and OpenRouter have it", () => {
 
   test("may be left out of the answer", async () => {
     const { app, chat: model } = createWorld();
-    model.script = [
-      { type: "reasoning", text: "Hm." },
-      { type: "content", text: "Yes" },
-      finish("stop"),
-    ];
+    model.script = thoughtful;
     const reply = await post(app, chat, { messages, reasoning: { exclude: true } });
     expect(reply.json().choices[0].message).not.toHaveProperty("reasoning_content");
   });

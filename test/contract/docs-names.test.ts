@@ -43,6 +43,11 @@ const foreignOptions = new Set([
 /** llama-server's. */
 const foreignPaths = new Set(["/v1/stream"]);
 
+const namedFiles =
+  /`((?:(?:src|native|test|scripts|ui|packaging|examples)\/[\w./-]+)|[\w./-]+\.(?:tsx?|mjs|cpp|h|py|cmake))`/gu;
+/** Of llama.cpp and Node, those that a reader makes, and what the build makes. */
+const foreignFiles = new Set(["llama.h", "napi.h", "ask.mjs", "try.mjs", "ui/dist/"]);
+
 describe.each(texts)("%s", (_name, text) => {
   test("names options that there are", () => {
     const help = commands.map(commandHelp).join("\n").replaceAll("--[no-]", "--");
@@ -114,15 +119,23 @@ test("ARCHITECTURE.md knows how long its reading path is", () => {
   expect(Math.abs(Number(told!.replace(",", "")) / lines - 1)).toBeLessThan(0.15);
 });
 
-test("files that README, ARCHITECTURE, SECURITY and the guides name are there", () => {
-  const whole = ["ARCHITECTURE.md", "SECURITY.md"].map((name) => [
-    name,
-    readFileSync(join(root, name), "utf8"),
-  ]);
-  const missing = [...texts, ...whole].flatMap(([name, text]) =>
-    [...text!.matchAll(/`((?:src|native|test|scripts|ui|packaging|examples)\/[\w./-]+)`/gu)]
+test("files that README, ARCHITECTURE, CONTRIBUTING, SECURITY and the guides name are there", () => {
+  const others = ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(
+    (name) => [name, readFileSync(join(root, name), "utf8")] as const,
+  );
+  const folders = ["src", "native", "test", "scripts", "ui", "packaging", "examples", "docs"];
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(
+      (path) => `/${folder}/${path}`,
+    ),
+  );
+  // Many are named by the end of their path.
+  const isThere = (path: string): boolean =>
+    existsSync(join(root, path)) || files.some((file) => file.endsWith(`/${path}`));
+  const missing = [...texts, ...others].flatMap(([name, text]) =>
+    [...text.matchAll(namedFiles)]
       .map(([, path]) => path!)
-      .filter((path) => !existsSync(join(root, path)))
+      .filter((path) => !foreignFiles.has(path) && !isThere(path))
       .map((path) => `${name}: ${path}`),
   );
   expect(missing).toEqual([]);

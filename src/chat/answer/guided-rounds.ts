@@ -75,7 +75,7 @@ export class GuidedRounds {
   }
 
   /**
-   * What the parser takes as calls, whatever the grammar holds. Those that may not be called any more are among them:
+   * What the parser takes as calls, whatever the grammar constrains. Those that may not be called any more are among them:
    * who runs them knows, and says so.
    */
   get calls(): Pick<RoundStart, "offered" | "takesCall"> {
@@ -133,7 +133,7 @@ export class GuidedRounds {
 
   /**
    * What a finished call of this round gets wrong; null: nothing.
-   * @param isGuided it stands in the form that the grammar holds
+   * @param isGuided it stands in the form that the grammar constrains
    */
   async checkCall(call: ToolCall, isGuided: boolean): Promise<Fault | null> {
     return (await this.#constraints?.checkCall(call, this.#isMasked && isGuided)) ?? null;

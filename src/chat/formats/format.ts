@@ -41,7 +41,7 @@ export interface ToolCallFormat {
   readonly ignoredAfterCall: string;
   /** Reads what follows `callOpen`. */
   readonly reader: MakeReader;
-  /** The same where a grammar held the model to closing what it opened. */
+  /** The same where a grammar made the model close what it opened. */
   readonly guidedReader: MakeReader;
   readonly unmarked: UnmarkedCalls | null;
   /**

@@ -166,7 +166,7 @@ function withLastWords(outputs: readonly ToolOutput[], say: string): ToolOutput[
   );
 }
 
-function messagesOf(outputs: readonly ToolOutput[]): ChatMessage[] {
+export function messagesOf(outputs: readonly ToolOutput[]): ChatMessage[] {
   return outputs.map(({ callId, name, content }) => ({
     role: "tool",
     toolCallId: callId,

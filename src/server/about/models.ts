@@ -12,6 +12,7 @@ import {
 } from "../answer/model-list.ts";
 import { agentCalled } from "../answer/target.ts";
 import { answer, choice, real, string, type ValueOf, whole } from "../body/shapes.ts";
+import { pageOf } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 
 export const modelState = choice("unloaded", "loading", "loaded", "unloading");
@@ -72,12 +73,8 @@ export function modelsRoute(services: Services): RouteOptions {
         ...agents.flatMap((name) => wireAgent(name, services) ?? []),
       ];
       return {
-        object: "list",
-        data,
-        // Anthropic's; the list has one page.
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
-        has_more: false,
+        // Anthropic's; there is one page.
+        ...pageOf(data, { after: null, limit: Infinity, order: "asc" }),
         // llama-server's, for Ollama's clients that ask here.
         models: known.flatMap((model) =>
           model.names.map((name) => ({ ...listedModel(name, model), ...describe(model) })),

@@ -1,7 +1,7 @@
 /** The models beside the one that generates: for vectors, and for scores. */
 
 import { FermataError } from "../../errors.ts";
-import type { JsonObject } from "../body/field.ts";
+import type { JsonObject } from "../../json.ts";
 import { isNumber } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServedEmbedder, ServedReranker } from "../services.ts";

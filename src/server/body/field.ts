@@ -9,7 +9,7 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import { isJsonObject } from "../../json.ts";
+import { type JsonObject, isJsonObject } from "../../json.ts";
 import { finish, type Parts } from "../../parts.ts";
 import type { Warn } from "./warnings.ts";
 import { FermataError, type ErrorCode } from "../../errors.ts";
@@ -298,8 +298,6 @@ function honouredSchema({ type, about, default: otherwise }: Honoured<unknown>):
     ...(isAbsent(otherwise) ? {} : { default: otherwise }),
   };
 }
-
-export type JsonObject = { [key: string]: unknown };
 
 /** The message reads: "field" problem. Remedy. */
 export function fieldError(

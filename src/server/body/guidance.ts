@@ -11,9 +11,8 @@ import {
   fieldError,
   isAbsent,
   kindOf,
-  type JsonObject,
 } from "./field.ts";
-import { isJsonObject, parseJson } from "../../json.ts";
+import { type JsonObject, isJsonObject, parseJson } from "../../json.ts";
 import type { ToolChoice } from "./tools.ts";
 import { boolean, list, mapped, object, record, tagged, text } from "./values.ts";
 

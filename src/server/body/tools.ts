@@ -9,14 +9,13 @@ import {
   type ValuesOf,
   fieldError,
   kindOf,
-  type JsonObject,
   withoutIndices,
 } from "./field.ts";
 import { FermataError } from "../../errors.ts";
 import { parseWithLooks, RegexError } from "../../guidance/schema/regex/parse.ts";
 import { parsePattern } from "../../guidance/schema/regex/pattern.ts";
 import { Steps } from "../../guidance/schema/steps.ts";
-import { isJsonObject } from "../../json.ts";
+import { type JsonObject, isJsonObject } from "../../json.ts";
 import {
   boolean,
   either,

@@ -17,9 +17,8 @@ import {
   fieldError,
   isAbsent,
   kindOf,
-  type JsonObject,
 } from "./field.ts";
-import { isJsonObject } from "../../json.ts";
+import { type JsonObject, isJsonObject } from "../../json.ts";
 import type { ErrorCode } from "../../errors.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {

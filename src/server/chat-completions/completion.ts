@@ -32,7 +32,7 @@ import { chatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
 
-// Only where the schema has what no mask can hold, and the arguments break it.
+// Only where the schema has what no mask can enforce, and the arguments break it.
 const callExtras = { validation_error: string };
 const toolCall = oneOf(
   answer(

@@ -2,13 +2,7 @@
 
 import type { TemplateVariables } from "../../chat/types.ts";
 import { conversationOf, templateVariables } from "../body/prompt.ts";
-import {
-  asksFor,
-  readBodyInParts,
-  type ValuesOf,
-  fieldError,
-  type JsonObject,
-} from "../body/field.ts";
+import { asksFor, readBodyInParts, type ValuesOf, fieldError } from "../body/field.ts";
 import {
   usageWanted,
   maxTokensOf,
@@ -22,6 +16,7 @@ import type { PartsResult } from "../../parts.ts";
 import { metadata } from "../body/stored.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
+import type { JsonObject } from "../../json.ts";
 
 export type ChatCompletionRequest = PartsResult<typeof parseChatCompletionRequest>;
 const noTools: ReadonlySet<string> = new Set();

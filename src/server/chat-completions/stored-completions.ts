@@ -3,7 +3,7 @@
 import { FermataError } from "../../errors.ts";
 import type { OpenStore, StoredItem } from "../../store/types.ts";
 import type { ChatCompletion } from "./completion.ts";
-import type { JsonObject } from "../body/field.ts";
+import type { JsonObject } from "../../json.ts";
 
 export type Metadata = Record<string, string>;
 

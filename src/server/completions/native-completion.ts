@@ -3,6 +3,7 @@
 import type { ContentToken, TokenProbability } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
+import { ownEntry } from "../../json.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import { jsonMessage, type SseMessage } from "../http/sse.ts";
@@ -162,12 +163,7 @@ function stopType({ reason, stopString, stopToken }: Finish): "eos" | "word" | "
 /** What there is of them; of `a/b`, `b` in `a`. */
 function pick(whole: object, fields: readonly string[]): object {
   const entries = fields.flatMap((field) => {
-    let value: unknown = whole;
-    for (const name of field.split("/"))
-      value =
-        value instanceof Object && Object.hasOwn(value, name)
-          ? Reflect.get(value, name)
-          : undefined;
+    const value = field.split("/").reduce<unknown>(ownEntry, whole);
     return value === undefined ? [] : [[field, value] as const];
   });
   return Object.fromEntries(entries);

@@ -1,6 +1,6 @@
 /** Starts runs and drives them to their end, with or without viewers. */
 
-import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
+import { applyEvent, type ConversationState } from "../../client/conversation-state.ts";
 import type { ConversationEvent, EndDetail, RunUsage } from "../../client/types.ts";
 import type { ChatEvent, ChatUsage } from "../../chat/types.ts";
 import { HeldChat } from "../../agents/held-chat.ts";
@@ -19,7 +19,7 @@ import { runEvents, type RunContext } from "../answer/answer.ts";
 import { Preparation } from "../http/stream-answer.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { EarlierEvents } from "./earlier-events.ts";
-import { HeldRounds, resumptionOf } from "./held-round.ts";
+import { HeldRounds, resumptionOf, stateOf } from "./held-round.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
 import { modeOf, planRun, type RunStart, titleOf } from "./run-plan.ts";
@@ -38,8 +38,8 @@ type Finish = Extract<ChatEvent, { type: "finish" }>;
 class ConversationRun extends LiveRun<NumberedEvent> {
   readonly run: BranchedRun;
   readonly #store: BranchStore;
-  #count = 0;
-  #state: ConversationState = emptyState;
+  #count: number;
+  #state: ConversationState;
 
   /** @param earlier what an earlier process told */
   constructor(
@@ -62,9 +62,7 @@ class ConversationRun extends LiveRun<NumberedEvent> {
     this.run = run;
     this.#store = store;
     this.#count = earlier.at(-1)?.number ?? 0;
-    this.#state = earlier
-      .map(({ body }) => JSON.parse(body) as ConversationEvent)
-      .reduce(applyEvent, emptyState);
+    this.#state = stateOf(earlier);
   }
 
   /** How many events were told. */

@@ -1,9 +1,10 @@
 /** Tools that Anthropic's models know by their type alone and the client runs: what another model must be told of them. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { type JsonObject, required, type Type } from "../body/field.ts";
+import { required, type Type } from "../body/field.ts";
 import { mapped, object } from "../body/values.ts";
 import { toolName } from "../body/tools.ts";
+import type { JsonObject } from "../../json.ts";
 
 type Properties = Record<string, object>;
 

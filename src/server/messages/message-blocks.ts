@@ -1,9 +1,8 @@
 /** Chat events to the content blocks of an Anthropic message, and to the events that a stream tells of them. */
 
 import { JsonScanner } from "../../chat/formats/readers/json-scanner.ts";
-import { isJsonObject, parseExactJson } from "../../json.ts";
+import { type JsonObject, isJsonObject, parseExactJson } from "../../json.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import type { JsonObject } from "../body/field.ts";
 import type { ContentBlock } from "./message.ts";
 
 interface BlockEvent {

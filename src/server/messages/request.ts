@@ -8,12 +8,12 @@ import {
   type ValuesOf,
   expectBody,
   fieldError,
-  type JsonObject,
 } from "../body/field.ts";
 import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import type { Warn } from "../body/warnings.ts";
 import { messageFields, messageKeys, promptFields } from "./fields.ts";
 import { conversationOf } from "./messages.ts";
+import type { JsonObject } from "../../json.ts";
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function* parseMessagesRequest(value: unknown, limits: SamplingLimits, warn: Warn) {

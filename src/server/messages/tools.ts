@@ -1,7 +1,7 @@
 /** `tools` and `tool_choice` of an Anthropic request. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { optional, readFields, required, type Type, type JsonObject } from "../body/field.ts";
+import { optional, readFields, required, type Type } from "../body/field.ts";
 import {
   type ToolChoice,
   argumentsSchema,
@@ -12,6 +12,7 @@ import {
 } from "../body/tools.ts";
 import { boolean, mapped, object, tagged, text } from "../body/values.ts";
 import { knownTools } from "./client-tools.ts";
+import type { JsonObject } from "../../json.ts";
 
 const showTool = 'Send {"name": …, "input_schema": …}';
 const clientTool = mapped(

@@ -176,7 +176,7 @@ function wireCall({ id, name, arguments: text }: ToolCall, index: number): objec
   return { id, function: { index, name, arguments: argumentsOf(text) } };
 }
 
-/** Ollama's clients take an object. Text that is none, of a call that no mask held, comes as it is under `text`. */
+/** Ollama's clients take an object. Other text, which only a call without a mask can have, comes under `text`. */
 function argumentsOf(text: string): object {
   const value = parseExactJson(text.trim() === "" ? "{}" : text);
   return isJsonObject(value) ? value : { text };

@@ -63,7 +63,7 @@ const optionFields = {
 
 const options = object(optionFields, 'Send {"temperature": 0}');
 
-/** A keyword of a schema that a mask cannot hold is left out of the mask, as Ollama has it. */
+/** A keyword of a schema that a mask cannot enforce is left out of the mask, as Ollama has it. */
 const format: Type<DocumentFormat | null> = {
   schema: { anyOf: [{ type: "string", enum: ["", "json"] }, { type: "object" }] },
   remedy: 'Send "json" or a JSON Schema',

@@ -2,7 +2,6 @@
 
 import {
   fieldError,
-  type JsonObject,
   optional,
   required,
   type FieldTable,
@@ -28,6 +27,7 @@ import { newId } from "../answer/ids.ts";
 import { outputOf } from "./client-calls.ts";
 import { additionalToolsFields, updateFields, updateOf } from "./settings.ts";
 import type { Item } from "./types.ts";
+import type { JsonObject } from "../../json.ts";
 
 /** Of ids, which are remembered. */
 const maxIdLength = 256;

@@ -64,23 +64,9 @@ class MessageWriter {
       case "reasoning":
         return this.#reasoning(item);
       case "function_call":
-        return this.#call(item, {
-          id: String(item["call_id"]),
-          name: this.#names.functionName(
-            String(item["name"]),
-            item["namespace"] as string | undefined,
-          ),
-          arguments: String(item["arguments"]),
-        });
+        return this.#call(item, String(item["arguments"]));
       case "custom_tool_call":
-        return this.#call(item, {
-          id: String(item["call_id"]),
-          name: this.#names.functionName(
-            String(item["name"]),
-            item["namespace"] as string | undefined,
-          ),
-          arguments: customArguments(String(item["input"])),
-        });
+        return this.#call(item, customArguments(String(item["input"])));
       case "function_call_output":
       case "custom_tool_call_output":
         return this.#output(String(item["call_id"]), outputText(item["output"]));
@@ -136,19 +122,22 @@ class MessageWriter {
     if (text !== "") this.#openTurn().reasoning = text;
   }
 
-  #call(item: Item, call: ToolCall): void {
-    if (this.#mcpResults.length > 0 && roundOf(item.id) !== this.#mcpRound) this.#closeTurn();
+  #call(item: Item, args: string): void {
+    const namespace = item["namespace"] as string | undefined;
+    const name = this.#names.functionName(String(item["name"]), namespace);
+    this.#addCall(item, { id: String(item["call_id"]), name, arguments: args });
+  }
+
+  #addCall({ id }: Pick<Item, "id">, call: ToolCall): void {
+    if (this.#mcpResults.length > 0 && roundOf(id) !== this.#mcpRound) this.#closeTurn();
     const turn = this.#turn ?? this.#openTurn();
     (turn.toolCalls ??= []).push(call);
   }
 
   #mcpCall(item: Item): void {
-    const round = roundOf(item.id);
-    if (this.#mcpResults.length > 0 && round !== this.#mcpRound) this.#closeTurn();
-    this.#mcpRound = round;
-    const turn = this.#turn ?? this.#openTurn();
     const name = this.#names.mcpName(String(item["server_label"]), String(item["name"]));
-    (turn.toolCalls ??= []).push({ id: item.id, name, arguments: String(item["arguments"]) });
+    this.#addCall(item, { id: item.id, name, arguments: String(item["arguments"]) });
+    this.#mcpRound = roundOf(item.id);
     const content = item["output"] ?? item["error"] ?? "";
     this.#mcpResults.push({ role: "tool", toolCallId: item.id, content: String(content) });
   }

@@ -1,6 +1,6 @@
 /** What a responses body asks for, and the response object that repeats it. Pure: no clock, no log, no engine, no store. */
 
-import { readBodyInParts, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
+import { readBodyInParts, type ValuesOf, fieldError } from "../body/field.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { readSampling, type SamplingLimits, timesWanted } from "../body/generation.ts";
 import { templateVariables } from "../body/prompt.ts";
@@ -14,6 +14,7 @@ import type { History } from "./history.ts";
 import { withSettings } from "./settings.ts";
 import type { ServerConfig } from "../services.ts";
 import type { Item, ResponseObject } from "./types.ts";
+import type { JsonObject } from "../../json.ts";
 
 export type ResponsesRequest = PartsResult<typeof parseResponsesRequest>;
 

@@ -1,7 +1,7 @@
 /** Items, response objects and events of the Responses API, and what a call is to its client. */
 
 import type { ChatUsage } from "../../chat/types.ts";
-import type { JsonObject } from "../body/field.ts";
+import type { JsonObject } from "../../json.ts";
 import {
   answer,
   boolean,

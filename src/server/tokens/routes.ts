@@ -8,13 +8,12 @@ import {
   readFieldsInParts,
   expectBody,
   fieldError,
-  type JsonObject,
   type ValuesOf,
 } from "../body/field.ts";
 import { tokenText } from "../answer/logprobs.ts";
 import { finishInTurns, type Parts } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
-import { isJsonObject } from "../../json.ts";
+import { type JsonObject, isJsonObject } from "../../json.ts";
 import {
   detokenizeFields,
   templateBodyFields,

@@ -109,7 +109,9 @@ describe("internal mode", () => {
     expect([...(engine.generations[1]?.request.prompt ?? [])]).toEqual(
       engine.generations[0]?.tokens,
     );
-    expect(finish.usage.promptTokens).toBe(engine.generations[0]?.request.prompt.length);
+    const promptTokens = engine.generations[0]!.request.prompt.length;
+    // The second generation found its whole prompt in the cache. The client is told of its own prompt.
+    expect(finish.usage).toMatchObject({ promptTokens, cachedTokens: 0 });
     expect(chat.counters.rerenders).toBe(0);
   });
 
@@ -128,6 +130,10 @@ describe("internal mode", () => {
     expect(engine.spell(second?.request.prompt ?? [])).toContain("OLD ");
     expect(finish.usage.promptTokens).toBe(
       (first?.request.prompt.length ?? 0) + (second?.request.prompt.length ?? 0),
+    );
+    // Up to where the template rewrote it.
+    expect(engine.spell(second!.request.prompt.subarray(0, finish.usage.cachedTokens))).toMatch(
+      /<\|im_start\|>⟫assistant\n$/u,
     );
   });
 

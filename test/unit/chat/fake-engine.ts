@@ -166,6 +166,8 @@ export class FakeGeneration implements Generation {
   released = false;
   cancelled = false;
   readonly #engine: FakeEngine;
+  /** The longest beginning that an earlier generation has, but for the last token. */
+  readonly #cachedTokens: number;
   #pending = false;
   #wake = (): void => {};
   #resumed = false;
@@ -178,6 +180,10 @@ export class FakeGeneration implements Generation {
     this.id = engine.generations.length + 1;
     this.request = request;
     this.tokens = [...request.prompt];
+    this.#cachedTokens = Math.max(
+      0,
+      ...engine.generations.map(({ tokens }) => reused(request.prompt, tokens)),
+    );
     request.signal?.addEventListener("abort", () => this.cancel());
   }
 
@@ -253,9 +259,9 @@ export class FakeGeneration implements Generation {
     const promptTokens = this.request.prompt.length;
     return {
       promptTokens,
-      cachedTokens: 0,
+      cachedTokens: this.#cachedTokens,
       resumedTokens: this.#resumedTokens,
-      prefilledTokens: promptTokens + this.#resumedTokens,
+      prefilledTokens: promptTokens - this.#cachedTokens + this.#resumedTokens,
       recomputedTokens: 0,
       generatedTokens: this.#generated,
     };
@@ -264,4 +270,9 @@ export class FakeGeneration implements Generation {
   #finish(reason: "end" | "length" | "cancelled" | "released" | "stop_string"): GenerationEvent {
     return { type: "finish", reason, stopString: "", usage: this.#usage };
   }
+}
+
+function reused(prompt: Int32Array, tokens: readonly number[]): number {
+  const differs = prompt.findIndex((token, index) => token !== tokens[index]);
+  return Math.min(differs === -1 ? prompt.length : differs, prompt.length - 1);
 }

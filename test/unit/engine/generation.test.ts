@@ -14,14 +14,14 @@ import {
 
 const prompt = new Int32Array([1, 2]);
 
-function setUp() {
+function setUp(maxQueue = 20) {
   const native = new FakeNativeEngine();
   const router = new BatchRouter();
   const engine = new Engine(native, router, {
     retain: true,
     ownersShare: false,
     isShared: false,
-    maxQueue: 20,
+    maxQueue,
     deviceUse: { layers: 0, devices: [] },
   });
   const publish = (...events: NativeEvent[]) => router.accept({ events, steps: [] });
@@ -281,6 +281,23 @@ describe("requests of several owners", () => {
     expect(() => generate(undefined, "many")).toThrow(
       expect.objectContaining({ code: "queue_full" }),
     );
+  });
+
+  it.each([
+    [3, 12],
+    [4, 9],
+  ])("%i have an equal share each of 36 places: %i", (count, share) => {
+    const { generate } = setUp(36);
+    const ask = (owner: string, times: number): void => {
+      for (let asked = 0; asked < times; asked++) generate(undefined, owner);
+    };
+    ask("many", 36);
+    const others = Array.from({ length: count - 1 }, (_, index) => `owner ${index}`);
+    for (const owner of others) ask(owner, 1);
+    for (const owner of others) {
+      ask(owner, share - 1);
+      expect(() => ask(owner, 1)).toThrow(expect.objectContaining({ code: "queue_full" }));
+    }
   });
 
   it("fail when the addon refuses them later, and the next one enters", async () => {

@@ -1,6 +1,6 @@
 /** Several servers of one host, and how it starts and closes. */
 
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { parseMcpConfig } from "../../../src/mcp/mcp-config.ts";
 import { StdioTransport } from "../../../src/mcp/mcp-stdio-transport.ts";
 import type { ToolReport } from "../../../src/tools/types.ts";
@@ -41,6 +41,25 @@ describe("several servers", () => {
         reason: expect.stringContaining("no-such-program-anywhere"),
       }),
     );
+  });
+
+  test("the log has ten complaints a minute about a server, however much it does wrong", async () => {
+    const args = [fixture.replace("server.mjs", "misbehaving.mjs")];
+    const host = await start([{ id: "bad", command: process.execPath, args, env: {} }]);
+    let minutes = 0;
+    const real = performance.now.bind(performance);
+    vi.spyOn(performance, "now").mockImplementation(() => real() + minutes * 60_000);
+    const complaints = () => lines.filter(({ message }) => message === "MCP server misbehaves");
+    const misbehave = async (times: number): Promise<void> => {
+      for (let count = 0; count < times; count++) await find(host, "twice").call({}, never);
+      // Its second answers have come before this one.
+      await find(host, "echo").call({ message: "" }, never);
+    };
+    await misbehave(15);
+    expect(complaints()).toHaveLength(10);
+    minutes = 1.1;
+    await misbehave(2);
+    expect(complaints()).toHaveLength(12);
   });
 
   test("one that never answers is given up after a while", async () => {
@@ -104,7 +123,8 @@ test("what is sent to one that is about to end fails with how it ended", async (
   const sending = async (): Promise<never> => {
     for (;;) {
       await transport.send({ jsonrpc: "2.0", method: "notifications/initialized" });
-      await new Promise(setImmediate);
+      // What it has not read yet must not reach the limit on a busy machine.
+      await new Promise((resolve) => setTimeout(resolve, 1));
     }
   };
   await expect(sending()).rejects.toThrow("it exited with code 4, its last words: no database");

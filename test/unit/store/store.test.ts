@@ -142,6 +142,20 @@ describe.each(storeKinds)("%s", (kind) => {
       expect(await store.conversations.delete("ann", "c")).toBe(true);
       expect(await store.conversations.items("ann", "c")).toBeNull();
     });
+
+    test("an item that is deleted from the last one that has it leaves no text behind", async () => {
+      const secret = said("m1", "user", "secret");
+      for (const id of ["c", "d"]) {
+        await store.conversations.create("ann", { id, createdAt: 1, metadata: {} });
+        await store.conversations.add("ann", id, [said("m0", "user", "zero"), secret]);
+      }
+      const bodies = async () =>
+        (await world.query<{ body: string }>("SELECT body FROM items")).map(({ body }) => body);
+      expect(await store.conversations.deleteItem("ann", "c", "m1")).toBe(true);
+      expect(await bodies()).toContainEqual(expect.stringContaining("secret"));
+      expect(await store.conversations.deleteItem("ann", "d", "m1")).toBe(true);
+      expect(await bodies()).toEqual([expect.stringContaining("zero")]);
+    });
   });
 
   describe("limits", () => {

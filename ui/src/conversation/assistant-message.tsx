@@ -5,6 +5,7 @@ import type { Message, RunUsage } from "../api/wire.ts";
 import { CodeBlock } from "../markdown/code-block.tsx";
 import { CopyButton } from "../shell/copy-button.tsx";
 import { Icon } from "../shell/icon.tsx";
+import { IconButton } from "../shell/icon-button.tsx";
 import { retry } from "../state/actions.ts";
 import { announce, awaitedAnswers } from "../state/announcer.ts";
 import { showFailure } from "../state/notice.ts";
@@ -43,16 +44,12 @@ export const AssistantMessage = memo(
         {showsTimeline && <TimelineView turn={turn} messageId={message.id} />}
         <footer className="message-actions">
           <BranchSwitch siblings={siblings} />
-          <button
-            type="button"
-            className="icon-button"
-            aria-label="Timeline"
+          <IconButton
+            icon="timeline"
+            label="Timeline"
             aria-expanded={showsTimeline}
-            title="Timeline"
             onClick={() => setShowsTimeline(!showsTimeline)}
-          >
-            <Icon name="timeline" />
-          </button>
+          />
           {!isRunning && <CopyButton text={turn.message} label="Copy answer" />}
           {!isRunning && <RetryButton messageId={message.id} />}
           {turn.end?.usage !== undefined && <UsageLine usage={turn.end.usage} />}

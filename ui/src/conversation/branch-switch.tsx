@@ -1,6 +1,6 @@
 /** Switches between the branches at this message. */
 
-import { Icon } from "../shell/icon.tsx";
+import { IconButton } from "../shell/icon-button.tsx";
 import { switchBranch } from "../state/actions.ts";
 import { announce } from "../state/announcer.ts";
 import { showFailure } from "../state/notice.ts";
@@ -16,27 +16,21 @@ export function BranchSwitch({ siblings: { index, ids } }: { siblings: Siblings 
   };
   return (
     <span className="branch-switch" role="group" aria-label="Branches">
-      <button
-        type="button"
-        className="icon-button"
-        aria-label="Previous branch"
+      <IconButton
+        icon="left"
+        label="Previous branch"
         disabled={index === 0}
         onClick={() => go(index - 1)}
-      >
-        <Icon name="left" />
-      </button>
+      />
       <span>
         {index + 1}/{ids.length}
       </span>
-      <button
-        type="button"
-        className="icon-button"
-        aria-label="Next branch"
+      <IconButton
+        icon="right"
+        label="Next branch"
         disabled={index === ids.length - 1}
         onClick={() => go(index + 1)}
-      >
-        <Icon name="right" />
-      </button>
+      />
     </span>
   );
 }

@@ -4,6 +4,7 @@ import { memo, useRef, useState } from "react";
 import type { Message } from "../api/wire.ts";
 import { showControls } from "../markdown/safe-text.ts";
 import { Icon } from "../shell/icon.tsx";
+import { IconButton } from "../shell/icon-button.tsx";
 import { sendMessage } from "../state/actions.ts";
 import { announce } from "../state/announcer.ts";
 import { openIdOf, openState, stop } from "../state/conversation.ts";
@@ -83,15 +84,11 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
           }}
         />
         <div className="composer-bar">
-          <button
-            type="button"
-            className="icon-button"
-            aria-label="Add text files"
-            title="Add text files"
+          <IconButton
+            icon="file"
+            label="Add text files"
             onClick={() => fileInput.current?.click()}
-          >
-            <Icon name="file" />
-          </button>
+          />
           <input
             ref={fileInput}
             type="file"
@@ -160,14 +157,11 @@ function Attachments({ id, files }: { id: string | null } & Pick<Draft, "files">
           <Icon name="file" />
           <bdi>{showControls(name)}</bdi>
           <small>{text.length.toLocaleString("en")} characters</small>
-          <button
-            type="button"
-            className="icon-button"
-            aria-label={`Remove ${showControls(name)}`}
+          <IconButton
+            icon="cross"
+            label={`Remove ${showControls(name)}`}
             onClick={() => remove(index)}
-          >
-            <Icon name="cross" />
-          </button>
+          />
         </li>
       ))}
     </ul>

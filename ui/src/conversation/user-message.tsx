@@ -7,6 +7,7 @@ import { showControls } from "../markdown/safe-text.ts";
 import { ClippedText } from "../shell/clipped-text.tsx";
 import { CopyButton } from "../shell/copy-button.tsx";
 import { Icon } from "../shell/icon.tsx";
+import { IconButton } from "../shell/icon-button.tsx";
 import { edit } from "../state/actions.ts";
 import { useStore } from "../state/store.ts";
 import { BranchSwitch } from "./branch-switch.tsx";
@@ -35,15 +36,11 @@ export const UserMessage = memo(
             <SentFiles files={message.files} />
             <footer className="message-actions">
               <BranchSwitch siblings={siblings} />
-              <button
-                type="button"
-                className="icon-button"
-                aria-label="Edit message"
-                title="Edit message"
+              <IconButton
+                icon="edit"
+                label="Edit message"
                 onClick={() => editingId.set(message.id)}
-              >
-                <Icon name="edit" />
-              </button>
+              />
               <CopyButton text={message.message} label="Copy message" />
             </footer>
           </>

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { announce } from "../state/announcer.ts";
 import { notice } from "../state/notice.ts";
 import { copyText } from "./copy-text.ts";
-import { Icon } from "./icon.tsx";
+import { IconButton } from "./icon-button.tsx";
 
 const shownMs = 1500;
 
@@ -18,14 +18,6 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
     setTimeout(() => setCopied(false), shownMs);
   };
   return (
-    <button
-      type="button"
-      className="icon-button"
-      aria-label={label}
-      title={label}
-      onClick={() => void copy()}
-    >
-      <Icon name={isCopied ? "check" : "copy"} />
-    </button>
+    <IconButton icon={isCopied ? "check" : "copy"} label={label} onClick={() => void copy()} />
   );
 }

@@ -1,7 +1,7 @@
 /** A dialog in front of the page; the browser keeps the focus in it and closes it with Escape. */
 
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { Icon } from "./icon.tsx";
+import { IconButton } from "./icon-button.tsx";
 
 interface DialogProps {
   title: string;
@@ -30,9 +30,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       <div className="dialog-panel">
         <header>
           <h2 id={titleId}>{title}</h2>
-          <button type="button" className="icon-button" aria-label="Close" onClick={onClose}>
-            <Icon name="cross" />
-          </button>
+          <IconButton icon="cross" label="Close" onClick={onClose} />
         </header>
         {children}
       </div>

@@ -9,6 +9,7 @@ import { useSelected, useStore } from "../state/store.ts";
 import { setTheme, type Theme, theme } from "../state/theme.ts";
 import { toolboxState } from "../state/toolbox.ts";
 import { Icon } from "./icon.tsx";
+import { IconButton } from "./icon-button.tsx";
 
 interface HeaderProps {
   isSidebarOpen: boolean;
@@ -33,37 +34,19 @@ export function Header({ isSidebarOpen, onSidebar, onTools, onHelp }: HeaderProp
   const themeLabel = `Colours: ${themeWords[current]}`;
   return (
     <header className="page-header">
-      <button
-        type="button"
-        className="icon-button sidebar-toggle"
-        aria-label="Conversations"
+      <IconButton
+        icon="menu"
+        label="Conversations"
+        className="sidebar-toggle"
         aria-expanded={isSidebarOpen}
         aria-controls="sidebar"
         onClick={onSidebar}
-      >
-        <Icon name="menu" />
-      </button>
+      />
       <h1 dir="auto">{title ? showControls(title) : "New conversation"}</h1>
       <ModelChoice />
       <ToolsButton onTools={onTools} />
-      <button
-        type="button"
-        className="icon-button"
-        aria-label={themeLabel}
-        title={themeLabel}
-        onClick={() => setTheme(nextTheme[current])}
-      >
-        <Icon name="theme" />
-      </button>
-      <button
-        type="button"
-        className="icon-button help-button"
-        aria-label="Keyboard help"
-        title="Keyboard help"
-        onClick={onHelp}
-      >
-        <Icon name="help" />
-      </button>
+      <IconButton icon="theme" label={themeLabel} onClick={() => setTheme(nextTheme[current])} />
+      <IconButton icon="help" label="Keyboard help" className="help-button" onClick={onHelp} />
     </header>
   );
 }

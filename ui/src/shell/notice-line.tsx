@@ -3,7 +3,7 @@
 import { showControls } from "../markdown/safe-text.ts";
 import { notice } from "../state/notice.ts";
 import { useStore } from "../state/store.ts";
-import { Icon } from "./icon.tsx";
+import { IconButton } from "./icon-button.tsx";
 
 export function NoticeLine() {
   const text = useStore(notice);
@@ -11,14 +11,7 @@ export function NoticeLine() {
   return (
     <p className="notice-line" role="alert">
       {showControls(text)}
-      <button
-        type="button"
-        className="icon-button"
-        aria-label="Close this notice"
-        onClick={() => notice.set(null)}
-      >
-        <Icon name="cross" />
-      </button>
+      <IconButton icon="cross" label="Close this notice" onClick={() => notice.set(null)} />
     </p>
   );
 }

@@ -3,7 +3,7 @@ import { messageOf } from "../api/request.ts";
 import type { ConversationSummary } from "../api/wire.ts";
 import { showControls } from "../markdown/safe-text.ts";
 import { Dialog } from "../shell/dialog.tsx";
-import { Icon } from "../shell/icon.tsx";
+import { IconButton } from "../shell/icon-button.tsx";
 import { announce } from "../state/announcer.ts";
 import { remove, rename } from "../state/conversation-list.ts";
 import { showFailure } from "../state/notice.ts";
@@ -44,24 +44,18 @@ export function ConversationRow({ conversation, isOpen, onOpen }: RowProps) {
         )}
       </a>
       <span className="row-actions">
-        <button
-          type="button"
-          className="icon-button"
-          aria-label={`Rename ${title}`}
+        <IconButton
+          icon="edit"
+          label={`Rename ${title}`}
           title="Rename"
           onClick={() => setRenaming(true)}
-        >
-          <Icon name="edit" />
-        </button>
-        <button
-          type="button"
-          className="icon-button"
-          aria-label={`Delete ${title}`}
+        />
+        <IconButton
+          icon="trash"
+          label={`Delete ${title}`}
           title="Delete"
           onClick={() => setDeleting(true)}
-        >
-          <Icon name="trash" />
-        </button>
+        />
       </span>
       {isDeleting && (
         <DeleteDialog title={title} id={conversation.id} onClose={() => setDeleting(false)} />

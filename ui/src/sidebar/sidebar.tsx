@@ -3,6 +3,7 @@
 import { useMemo, useState } from "react";
 import { showControls } from "../markdown/safe-text.ts";
 import { FermataMark, Icon } from "../shell/icon.tsx";
+import { IconButton } from "../shell/icon-button.tsx";
 import { newConversation } from "../state/actions.ts";
 import { conversationList, loadMore, refreshList } from "../state/conversation-list.ts";
 import { openConversationId } from "../state/route.ts";
@@ -34,18 +35,15 @@ export function Sidebar({ onClose }: { onClose(): void }) {
           <FermataMark />
           Fermata
         </span>
-        <button
-          type="button"
-          className="icon-button"
-          aria-label="New conversation"
+        <IconButton
+          icon="plus"
+          label="New conversation"
           title="New conversation (Alt N)"
           onClick={() => {
             newConversation();
             onClose();
           }}
-        >
-          <Icon name="plus" />
-        </button>
+        />
       </header>
       <label className="search-field">
         <Icon name="search" />

@@ -40,6 +40,6 @@ export interface UnmarkedCalls {
   /** Begins them; the readers read it, too, and accept only offered names. */
   readonly open: string;
   readonly reader: MakeReader;
-  /** Where a grammar held the model to closing what it opened. */
+  /** Where a grammar made the model close what it opened. */
   readonly guidedReader: MakeReader;
 }

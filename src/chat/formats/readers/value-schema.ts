@@ -1,7 +1,7 @@
 /** What a tool's schema says of a parameter, as it stands there: a property may be behind references and in branches. */
 
 import { boundedRegex } from "../../../guidance/bounded-regex.ts";
-import { type JsonObject, isJsonObject } from "../../../json.ts";
+import { type JsonObject, isJsonObject, ownEntry, pointerKeys } from "../../../json.ts";
 
 type Types = ReadonlySet<string> | null;
 
@@ -122,23 +122,13 @@ function union(branches: readonly Types[]): Types {
 /** References within the document, as JSON pointers. */
 function referred(reference: unknown, root: unknown): unknown {
   if (typeof reference !== "string" || !/^#(?:\/|$)/u.test(reference)) return undefined;
-  let place = root;
-  for (const step of reference.split("/").slice(1)) {
-    const key = unescaped(step);
-    if (typeof place !== "object" || place === null || !Object.hasOwn(place, key)) return undefined;
-    place = (place as Record<string, unknown>)[key];
-  }
-  return place;
+  return pointerKeys(decoded(reference)).reduce(ownEntry, root);
 }
 
-function unescaped(step: string): string {
-  return decoded(step).replaceAll("~1", "/").replaceAll("~0", "~");
-}
-
-function decoded(step: string): string {
+function decoded(pointer: string): string {
   try {
-    return decodeURIComponent(step);
+    return decodeURIComponent(pointer);
   } catch {
-    return step;
+    return pointer;
   }
 }
