@@ -464,7 +464,7 @@ describe("what no mask holds is named", () => {
       "#/properties/a/allOf/2",
       "format",
     ],
-    [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],
+    [{ $defs: { "a/b": { minLength: "2" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "minLength"],
   ])("%j", (schema, path, keyword) => {
     expect(compile(schema).issues).toEqual([
       { path, keyword, reason: expect.stringMatching(/^[a-z]/u) },
@@ -556,30 +556,35 @@ test("what is not worked out when the steps end is left open, and told", () => {
   expect(JSON.stringify(schema)).not.toContain("last");
 });
 
-test("what is not worked out when the time is over is left open, and told", () => {
-  const inner = (index: number) => ({
-    type: "object",
-    properties: { [`inner${index}`]: { type: "object", properties: { last: { const: index } } } },
+test("a schema takes the same steps whatever was compiled before it", () => {
+  // Of other letters each time: nothing of it is known.
+  const patterns = (letters: string) => ({
+    type: "string",
+    format: "email",
+    allOf: many(5, (index) => ({ pattern: `^[${letters}]{${index}}.*[${letters}@.]$` })),
+    not: { pattern: `^[${letters}]+x` },
   });
-  const schema = {
-    type: "object",
-    properties: Object.fromEntries(many(40, (index) => [`p${index}`, inner(index)])),
-    required: ["p0"],
+  const isEnough = (letters: string, maxSteps: number) => {
+    try {
+      compileSchema(patterns(letters), options, { maxSteps });
+      return true;
+    } catch {
+      return false;
+    }
   };
-  let looks = 0;
-  const compiledIn = (most: number) => {
-    looks = 0;
-    return compileSchema(schema, options, { isTimeOver: () => ++looks > most });
-  };
-  expect(compiledIn(Infinity)).toMatchObject({ issues: [], isTimedOut: false });
-  const all = looks;
-  const { issues, isTimedOut, schema: part } = compiledIn(all / 2);
-  expect(isTimedOut).toBe(true);
-  expect(issues).toEqual([expect.objectContaining({ reason: "was not worked out in time" })]);
-  expect(part).toMatchObject({ type: "object", required: ["p0"] });
-  expect(JSON.stringify(part)).toContain("inner0");
-  expect(JSON.stringify(part)).not.toContain('"const":39');
-  expect(() => compiledIn(0)).toThrow(expect.objectContaining({ code: "schema_timeout" }));
+  const letters = many(13, (index) => String.fromCodePoint(0x61 + 2 * index)).join("");
+  let low = 0;
+  let high = 4096;
+  for (let time = 0; low + 1 < high; time++) {
+    const middle = (low + high) / 2;
+    if (isEnough(`${letters}${String.fromCodePoint(0x4e00 + 2 * time)}`, middle)) high = middle;
+    else low = middle;
+  }
+  expect(high).toBeGreaterThan(10);
+  const known = `${letters}一`;
+  compileSchema(patterns(known), options);
+  expect(isEnough(known, high)).toBe(true);
+  expect(isEnough(known, low)).toBe(false);
 });
 
 describe("what a short schema takes is counted in steps", () => {
@@ -720,6 +725,51 @@ test("a part that is written in many places is worked out once", () => {
     ),
   });
   expect(compileSchema(part(5), options, { maxSteps: 200 }).issues).toEqual([]);
+});
+
+test("what is said beside references to the same is written once", () => {
+  const { schema, issues } = compile({
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: Object.fromEntries(
+      many(50, (index) => [`p${index}`, { $ref: "#", type: "object", description: `${index}` }]),
+    ),
+    minProperties: 0,
+  });
+  expect(issues).toEqual([]);
+  expect(Object.keys(schema?.["$defs"] ?? {})).toHaveLength(1);
+  const properties = schema?.["properties"] as Record<string, unknown>;
+  expect(properties["p49"]).toEqual(properties["p0"]);
+});
+
+describe("oneOf told apart by a property that is required beside it", () => {
+  const kinds = many(12, (index) => ({
+    properties: { kind: { enum: [`k${index}`] }, [`v${index}`]: { type: "integer" } },
+  }));
+  const other = {
+    not: { required: ["kind"], properties: { kind: { enum: many(12, (index) => `k${index}`) } } },
+  };
+
+  test.each([
+    ["listed", kinds],
+    ["with all others", [other, ...kinds]],
+    ["by reference", many(12, (index) => ({ $ref: `#/$defs/d${index}` }))],
+  ])("%s", (_name, oneOf) => {
+    const { schema, issues } = compile({
+      type: "object",
+      required: ["kind"],
+      properties: { kind: { type: "string" } },
+      oneOf,
+      $defs: Object.fromEntries(kinds.map((kind, index) => [`d${index}`, kind])),
+    });
+    expect(issues).toEqual([]);
+    const branches = schema?.["anyOf"] as { properties: Record<string, unknown> }[];
+    expect(branches).toHaveLength(oneOf.length);
+    expect(branches.at(-1)?.properties).toEqual({
+      kind: { type: "string", enum: ["k11"] },
+      v11: { type: "integer" },
+    });
+  });
 });
 
 test("names that patterns match in too many ways are left open, not forbidden", () => {

@@ -1,13 +1,13 @@
 /** Strings: what keywords say of them, and the mask engine's keywords for it. */
 
-import { areDisjoint, matches, maxMatchLength } from "../regex/automaton.ts";
+import { areDisjoint, matches, maxMatchLength, share } from "../regex/automaton.ts";
 import { checkCounts } from "../regex/cost.ts";
 import { complementOf } from "../regex/complement.ts";
 import { type Regex, RegexError, parseRegex } from "../regex/parse.ts";
 import { parseAsOne, parsePattern } from "../regex/pattern.ts";
 import { writeAllBut, writeOneOf } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
-import type { Count } from "../steps.ts";
+import { type Count, uncounted } from "../steps.ts";
 import type { Excluded, Facts, PatternFact } from "./facts.ts";
 import { formatOf, isOfFormat } from "./formats.ts";
 import { type WrittenConditions, withLengthsApart, writeConditions } from "./lengths.ts";
@@ -50,7 +50,6 @@ export const stringKeywords: Record<string, Keyword> = {
       const format = typeof value === "string" ? formatOf(value) : "annotation";
       if (format === "annotation") return holds ? always : never;
       if (!holds) unsupported("is negated: text that is not of the format cannot be described");
-      if (format === "unmasked") unsupported("has a format that masks do not support");
       return fact((facts) => facts.formats.push({ name: value as string, path: node.path }));
     },
   },
@@ -224,13 +223,14 @@ function asWritten(pattern: PatternFact): TextFact {
   return { ...pattern, widest: pattern.regex, maxLength: Infinity };
 }
 
-/** Read once: they are the same for every schema. */
+/** Read once: they are the same for every schema, and count for none. */
 const formatPatterns = new Map<string, Regex>();
 
 function regexOf(source: string): Regex {
   let regex = formatPatterns.get(source);
   if (regex === undefined) {
     regex = parseRegex(source);
+    share(regex, uncounted);
     formatPatterns.set(source, regex);
   }
   return regex;
