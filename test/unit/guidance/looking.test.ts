@@ -89,6 +89,17 @@ test("a word boundary leaves counts beside it as they are", () => {
     expect(isLetThrough(text), text).toBe(regex.test(text));
 });
 
+test("many patterns that must not match are excluded together", () => {
+  const words = ["and", "as", "assert", "break", "case", "class", "def", "del", "elif", "else"];
+  const isLetThrough = maskOf({
+    pattern: "^[a-z_]+$",
+    allOf: [...words.map((word) => `^${word}$`), "^x_.*$"].map((pattern) => ({ not: { pattern } })),
+  });
+  for (const text of [...words, "x_", "x_y", "", "A"]) expect(isLetThrough(text), text).toBe(false);
+  for (const text of ["a", "an", "ands", "asser", "asserts", "x", "xx_", "_"])
+    expect(isLetThrough(text), text).toBe(true);
+});
+
 // Which JavaScript takes for the letters k and s where case is ignored.
 test.each(["(?!k)", "(?<!s)a", "[^k]", "\\W", "[\\W]", "(?!\\w)", "(?![^s])", "k(?!s)"])(
   "(?i)^%s lets nothing through that JavaScript refuses",

@@ -2,7 +2,7 @@
 
 import { areDisjoint, matches, maxMatchLength, share } from "../regex/automaton.ts";
 import { checkCounts } from "../regex/cost.ts";
-import { complementOf } from "../regex/complement.ts";
+import { complementOf, mostTogether } from "../regex/complement.ts";
 import { type Regex, RegexError, parseRegex } from "../regex/parse.ts";
 import { parseAsOne, parsePattern } from "../regex/pattern.ts";
 import { writeAllBut, writeOneOf } from "../regex/write.ts";
@@ -195,7 +195,12 @@ function heldTogether(
 ): TextFact[] | null {
   const kept: TextFact[] = [];
   const needed = patterns.filter((one) => !isImplied(one, patterns, count));
-  for (const one of [...needed.map(asWritten), ...formatsOf(facts)]) {
+  const formats = formatsOf(facts);
+  const isMany = needed.length + formats.length > mostApart;
+  for (const one of [
+    ...(isMany ? withOneExcluding(needed, count) : needed).map(asWritten),
+    ...formats,
+  ]) {
     const excluded = kept.filter((other) => areDisjoint(other.regex, one.regex, count));
     if (excluded.some((other) => areDisjoint(other.widest, one.widest, count))) return null;
     if (excluded.length === 0 && minLength <= one.maxLength) kept.push(one);
@@ -205,6 +210,25 @@ function heldTogether(
     }
   }
   return kept;
+}
+
+/** More are written together where they can be. */
+const mostApart = 4;
+
+/** What excludes texts, as one that excludes all of them. */
+function withOneExcluding(patterns: readonly PatternFact[], count: Count): readonly PatternFact[] {
+  const excluding = patterns.filter(({ excludes }) => excludes !== undefined);
+  const excludes: Regex = { kind: "or", options: excluding.map((one) => one.excludes!) };
+  try {
+    const regex = complementOf(excludes, count, mostTogether);
+    const source = excluding.map((one) => one.source).join(" and ");
+    if (regex === null || excluding.length < 2) return patterns;
+    const others = patterns.filter((one) => one.excludes === undefined);
+    return [...others, { ...excluding[0]!, source, regex, excludes }];
+  } catch (error) {
+    if (error instanceof RegexError) return patterns;
+    throw error;
+  }
 }
 
 /** What it excludes matches no text that the others match. */
