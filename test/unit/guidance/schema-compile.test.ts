@@ -727,6 +727,58 @@ test("a part that is written in many places is worked out once", () => {
   expect(compileSchema(part(5), options, { maxSteps: 200 }).issues).toEqual([]);
 });
 
+describe("lengths beside patterns, which the mask engine must find a text for before it begins", () => {
+  const string = (more: object) => compile({ type: "string", ...more });
+
+  test.each([
+    [{ format: "date-time", maxLength: 10 }],
+    [{ format: "uuid", minLength: 50, maxLength: 60, pattern: "^[0-9a-f-]{36}$" }],
+    [{ pattern: "^a{3}$", minLength: 4 }],
+    [{ pattern: "a{3}", maxLength: 2 }],
+    [{ pattern: "^[\\u4e00-\\u9fff]+$", format: "json-pointer" }],
+  ])("%j leaves no text", (more) => {
+    expect(string(more).schema).toBeNull();
+  });
+
+  test("the one part of any length has the rest of it", () => {
+    const { schema, issues } = string({ pattern: "^[A-Z].*[.!?]$", minLength: 50, maxLength: 90 });
+    expect(issues).toEqual([]);
+    expect(Object.keys(schema ?? {})).toEqual(["type", "pattern"]);
+    const mask = new RegExp(String(schema?.["pattern"]).replaceAll("\\x{", "\\u{"), "u");
+    for (const [length, isLetThrough] of [
+      [49, false],
+      [50, true],
+      [90, true],
+      [91, false],
+    ] as const)
+      expect(mask.test(`A${"é".repeat(length - 2)}.`), `${length}`).toBe(isLetThrough);
+  });
+
+  test("a long one beside others is told, and as much of it enforced as can be", () => {
+    const { schema, issues } = string({ pattern: "x", minLength: 100 });
+    expect(issues).toEqual([
+      { path: "#", keyword: "minLength", reason: "is more than 25 beside a pattern or a format" },
+    ]);
+    expect(schema?.["minLength"]).toBe(25);
+    expect(string({ pattern: "x", minLength: 25, maxLength: 5000 }).issues).toEqual([]);
+  });
+
+  test("a constant of another length need not be excluded", () => {
+    const { schema } = string({ minLength: 100, not: { enum: ["abc", "y".repeat(99)] } });
+    expect(schema).toEqual({ type: "string", minLength: 100 });
+  });
+});
+
+test("multiples that have none in common in the range leave no number", () => {
+  const range = { exclusiveMinimum: 0.5, exclusiveMaximum: 15, multipleOf: 7.5 };
+  expect(compile({ type: "number", ...range }).schema).not.toBeNull();
+  expect(compile({ type: "integer", ...range }).schema).toBeNull();
+  expect(compile({ type: "integer", ...range, exclusiveMaximum: 16 }).schema).not.toBeNull();
+  const both = { allOf: [{ multipleOf: 4 }, { multipleOf: 6 }], minimum: 1 };
+  expect(compile({ type: "integer", ...both, maximum: 11 }).schema).toBeNull();
+  expect(compile({ type: "integer", ...both, maximum: 12 }).schema).not.toBeNull();
+});
+
 test("what is said beside references to the same is written once", () => {
   const { schema, issues } = compile({
     $schema: "https://json-schema.org/draft/2020-12/schema",

@@ -183,10 +183,10 @@ function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
     pieces.push({ ...low, exclusiveMaximum: hole });
     low = { exclusiveMinimum: hole };
   }
-  const steps = facts.integer === true ? [1, ...facts.multiples] : facts.multiples;
+  const step = commonMultiple(facts.integer === true ? [1, ...facts.multiples] : facts.multiples);
   return [...pieces, { ...low, ...upperLimit(facts) }]
     .map(withinEngine)
-    .filter((range) => isInhabited(range) && steps.every((step) => hasMultiple(range, step)));
+    .filter((range) => isInhabited(range) && (step === null || hasMultiple(range, step)));
 }
 
 /** A range that the mask engine would have to write with a digit more than it has, were it open. */
@@ -235,6 +235,22 @@ function hasMultiple(range: JsonObject, of: number): boolean {
   const from = Math.round(low * scale) + (minimum === undefined ? 1 : 0);
   const to = Math.round(high * scale) - (maximum === undefined ? 1 : 0);
   return Math.ceil(from / step) * step <= to;
+}
+
+/** @returns null where there is none, or none that is exact */
+function commonMultiple(steps: readonly number[]): number | null {
+  const scale = 10 ** Math.max(0, ...steps.map(decimalsOf));
+  let common = 0;
+  for (const step of steps) {
+    const units = Math.round(step * scale);
+    common = common === 0 ? units : (common / commonDivisor(common, units)) * units;
+    if (!Number.isSafeInteger(common)) return null;
+  }
+  return common === 0 ? null : common / scale;
+}
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b);
 }
 
 function isInhabited(range: JsonObject): boolean {

@@ -11,7 +11,7 @@ import { type CharacterSet, type Range, rangesOf } from "./sets.ts";
 export const maxMatchLength = 1000;
 
 /** Of comparisons. */
-const maxCompared = { states: 400, pairs: 50_000 };
+const maxCompared = { states: 1500, pairs: 50_000 };
 
 /** Lookups for each. */
 const perPair = 10;
