@@ -52,15 +52,15 @@ export function compileSchema(
   options: CompileOptions,
   limits: CompileLimits = {},
 ): CompiledSchema {
-  const compiled = compileOnce(value, { ...options, hasDistinct: true }, limits);
+  const compiled = compileOnce(value, { ...options, hasRules: true }, limits);
   return fitsRules(compiled.schema)
     ? compiled
-    : compileOnce(value, { ...options, hasDistinct: false }, limits);
+    : compileOnce(value, { ...options, hasRules: false }, limits);
 }
 
 function compileOnce(
   value: unknown,
-  options: CompileOptions & { hasDistinct: boolean },
+  options: CompileOptions & { hasRules: boolean },
   { maxSteps }: CompileLimits,
 ): CompiledSchema {
   const states = new States(new SchemaDocument(value), {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { FermataError } from "../../../src/errors.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+import { fractionsOf } from "../../../src/guidance/schema/write/fractions.ts";
 import { compileValidator } from "../../../src/guidance/validator.ts";
 import { many } from "../../support/attacks.ts";
 
@@ -458,7 +459,7 @@ describe("what no mask holds is named", () => {
     [{ properties: { a: { required: true } } }, "#/properties/a", "required"],
     [{ $ref: "https://example.com/a" }, "#", "$ref"],
     [{ properties: { a: { not: { enum: [2 ** 70] } } } }, "#/properties/a/not", "enum"],
-    [{ items: { type: "number", not: { type: "integer" } } }, "#/items/not", "type"],
+    [{ items: { type: "number", maximum: 2.5, not: { type: "integer" } } }, "#/items/not", "type"],
     [
       { properties: { a: { type: "string", allOf: manyFormats } } },
       "#/properties/a/allOf/2",
@@ -767,6 +768,36 @@ describe("lengths beside patterns, which the mask engine must find a text for be
     const { schema } = string({ minLength: 100, not: { enum: ["abc", "y".repeat(99)] } });
     expect(schema).toEqual({ type: "string", minLength: 100 });
   });
+});
+
+test("numbers that are no integers, within limits that are", () => {
+  const texts = (low: number | null, high: number | null) => {
+    const schema = {
+      type: "number",
+      not: { type: "integer" },
+      ...(low === null ? {} : { minimum: low }),
+      ...(high === null ? {} : { exclusiveMaximum: high }),
+    };
+    const { schema: compiled, issues } = compile(schema);
+    expect(issues).toEqual([]);
+    return compiled === null ? null : new RegExp(`^(?:${fractionsOf(compiled)})$`, "u");
+  };
+  const limits = [null, -120, -10, -1, 0, 1, 9, 10, 101];
+  for (const low of limits)
+    for (const high of limits) {
+      if (low !== null && high !== null && low >= high) continue;
+      const mask = texts(low, high)!;
+      for (let whole = -130; whole <= 130; whole++)
+        for (const text of [`${whole}`, `${whole}.0`, `${whole}.5`, `${whole}.010`]) {
+          const value = Number(text);
+          const isOne = !Number.isInteger(value) && value > (low ?? -1e9) && value < (high ?? 1e9);
+          expect(mask.test(text), `${low} ${high} ${text}`).toBe(isOne);
+        }
+    }
+  expect(texts(3, 3)).toBeNull();
+  // Counted properties are not written in rules.
+  const counted = { minProperties: 2, additionalProperties: { not: { type: "integer" } } };
+  expect(compile(counted).issues).toEqual([expect.objectContaining({ keyword: "type" })]);
 });
 
 test("multiples that have none in common in the range leave no number", () => {

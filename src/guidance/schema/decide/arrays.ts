@@ -225,7 +225,7 @@ function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): 
     if (areDisjoint(prefix.slice(0, tuple.max), solver)) return [tuple];
   } else if (prefix.length === 0) {
     const values = valuesOf(rest, solver);
-    const lists = listsWithoutRepeats(values, array, mostLists[solver.hasDistinct ? "few" : "all"]);
+    const lists = listsWithoutRepeats(values, array, mostLists[solver.hasRules ? "few" : "all"]);
     if (lists !== null) {
       solver.count(lists.length * perList);
       return lists.map((list) => ({
@@ -236,7 +236,7 @@ function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): 
         max: list.length,
       }));
     }
-    if (solver.hasDistinct && values !== null && values.length <= mostDistinct)
+    if (solver.hasRules && values !== null && values.length <= mostDistinct)
       return array.min > values.length
         ? []
         : [{ ...array, max: Math.min(max, values.length), distinct: values }];

@@ -61,8 +61,8 @@ export interface KeywordContext {
 export interface Solver {
   /** Objects with named properties have no others unless the schema says so. */
   readonly isClosed: boolean;
-  /** `distinct` arrays can be written. */
-  readonly hasDistinct: boolean;
+  /** What is written in rules can be. */
+  readonly hasRules: boolean;
   readonly conjunctions: Conjunctions;
   readonly count: Count;
   report(issue: SchemaIssue): void;

@@ -1,6 +1,7 @@
 /** Numbers: what keywords say of them, and their intervals. */
 
 import type { JsonObject, ScalarAlternative } from "../types.ts";
+import { fractionKeyword } from "../write/fractions.ts";
 import type { Excluded, Facts } from "./facts.ts";
 import {
   type Keyword,
@@ -72,7 +73,10 @@ function isShort(value: number): boolean {
   return scaled > 0 && scaled < 2 ** 32;
 }
 
-export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
+/** Limits of numbers that are no integers: written in digits. */
+const mostWhole = 1e15;
+
+export function numbers(facts: Facts, { report, hasRules }: Solver): ScalarAlternative[] {
   if (facts.values !== null) {
     const excluded = new Set(facts.excluded.map(({ value }) => value));
     const values = facts.values.filter(
@@ -81,6 +85,8 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
     return values.length === 0 ? [] : [{ type: "number", schema: { enum: values }, values }];
   }
   if (facts.notInteger !== null) {
+    const fractions = hasRules ? fractionsIn(facts) : null;
+    if (fractions !== null) return fractions;
     const reason = "is negated for integer: numbers with a fraction cannot be told from others";
     report({ ...facts.notInteger, reason });
     facts.integer = null;
@@ -107,6 +113,19 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
   );
   if (values.length > 0) written.push({ type: "number", schema: { enum: values }, values });
   return written;
+}
+
+/** Numbers that are no integers. @returns null where more is said of them than integers as limits */
+function fractionsIn(facts: Facts): ScalarAlternative[] | null {
+  const low = Math.max(facts.minimum, facts.exclusiveMinimum);
+  const high = Math.min(facts.maximum, facts.exclusiveMaximum);
+  const isLimit = (limit: number): boolean =>
+    Math.abs(limit) === Infinity || (Number.isInteger(limit) && Math.abs(limit) <= mostWhole);
+  const isPlain = facts.excluded.every(({ value }) => Number.isInteger(value));
+  if (!isLimit(low) || !isLimit(high) || !isPlain || facts.multiples.length > 0) return null;
+  const limits = [low, high].map((limit) => (Math.abs(limit) === Infinity ? null : limit));
+  const schema = { type: "number", [fractionKeyword]: limits };
+  return low < high ? [{ type: "number", values: null, schema }] : [];
 }
 
 /**

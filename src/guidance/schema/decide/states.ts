@@ -27,8 +27,8 @@ interface StatesOptions {
   /** Objects with named properties have no others unless the schema says so. */
   closed: boolean;
   objectOnly: boolean;
-  /** `distinct` arrays can be written. */
-  hasDistinct: boolean;
+  /** What is written in rules can be. */
+  hasRules: boolean;
   steps: Steps;
   leavesOpen: boolean;
 }
@@ -49,12 +49,12 @@ export class States {
 
   /** @throws FermataError schema_too_large, unless it `leavesOpen` what takes too much */
   constructor(document: SchemaDocument, options: StatesOptions) {
-    const { closed, objectOnly, hasDistinct, steps, leavesOpen } = options;
+    const { closed, objectOnly, hasRules, steps, leavesOpen } = options;
     this.#document = document;
     this.#steps = steps;
     this.#solver = {
       isClosed: closed,
-      hasDistinct,
+      hasRules,
       conjunctions: new Conjunctions(steps),
       count: steps.count,
       report: (issue) => this.#report(issue),
