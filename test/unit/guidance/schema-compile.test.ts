@@ -770,6 +770,31 @@ describe("lengths beside patterns, which the mask engine must find a text for be
   });
 });
 
+test("unevaluatedItems beside contains: what it finds is evaluated, but not in 2019-09", () => {
+  const schema = {
+    type: "array",
+    prefixItems: [{ type: "null" }],
+    contains: { $ref: "#/$defs/text" },
+    unevaluatedItems: { type: "boolean" },
+    maxItems: 2,
+    $defs: { text: { type: "string" } },
+  };
+  expect(compile(schema)).toEqual({
+    issues: [],
+    schema: {
+      type: "array",
+      prefixItems: [{ type: "null" }, { type: "string" }],
+      items: { anyOf: [{ type: "string" }, { type: "boolean" }] },
+      minItems: 2,
+      maxItems: 2,
+    },
+  });
+  const { prefixItems, ...others } = schema;
+  const older = { $schema: "https://json-schema.org/draft/2019-09/schema", ...others };
+  expect(compile(others).schema).not.toBeNull();
+  expect(compile({ ...older, items: prefixItems }).schema).toBeNull();
+});
+
 test("numbers that are no integers, within limits that are", () => {
   const texts = (low: number | null, high: number | null) => {
     const schema = {

@@ -272,7 +272,7 @@ export class Expander {
       allProperties: false,
       itemCount: 0,
       allItems: false,
-      contains: false,
+      contains: [],
     });
     // What the outer ones see of this node is everything, once the inner one has spoken.
     for (const outer of facts.scopesAt(scopes)) {

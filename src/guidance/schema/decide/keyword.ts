@@ -67,8 +67,8 @@ export interface Solver {
   readonly count: Count;
   report(issue: SchemaIssue): void;
   state(literals: readonly Literal[]): State;
-  /** A schema that is not in the document. */
-  made(schema: unknown): Literal;
+  /** A schema that is not in the document. @param base of references in it */
+  made(schema: unknown, base?: string): Literal;
   alternatives(type: JsonType, literals: readonly Literal[]): Alternative[];
   /** Could a value of any type satisfy all of these? True also where it cannot be told. */
   mayHold(literals: readonly Literal[]): boolean;

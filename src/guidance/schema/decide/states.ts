@@ -59,7 +59,7 @@ export class States {
       count: steps.count,
       report: (issue) => this.#report(issue),
       state: (literals) => this.#stateOf(literals),
-      made: (schema) => this.#made(schema),
+      made: (schema, base) => this.#made(schema, base),
       alternatives: (type, literals) => this.#alternatives(type, literals),
       mayHold: (literals) => this.#probe(jsonTypes, literals),
     };
@@ -163,8 +163,8 @@ export class States {
     }
   }
 
-  #made(schema: unknown): Literal {
-    return { node: this.#document.make(schema, "#"), holds: true, scopes: [] };
+  #made(schema: unknown, base?: string): Literal {
+    return { node: this.#document.make(schema, "#", base), holds: true, scopes: [] };
   }
 
   #stateOf(literals: readonly Literal[]): State {
