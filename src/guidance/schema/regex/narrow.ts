@@ -202,7 +202,8 @@ export function isSimple(regex: Regex): boolean {
 function foundAfter(any: CharacterSet | null, set: CharacterSet): Regex | null {
   const other: CharacterSet = { ...set, negated: !set.negated };
   const body = any === null ? other : both(any, other);
-  if (body === null) return null;
+  // Beside a length the mask engine looks for such a text among those of ASCII first, and not for long.
+  if (body === null || rangesOf(set).every(([from]) => from > 127)) return null;
   const before: Regex = { kind: "repeat", body, min: 0, max: Infinity };
   return { kind: "concat", parts: [{ kind: "start" }, before, set] };
 }
