@@ -43,7 +43,10 @@ export interface CompileOptions {
   objectOnly: boolean;
 }
 
-/** Subschemas looked at, probes included: of 951 schemas of SchemaStore the dearest that is worked out takes 62,500, a second. */
+/**
+ * Subschemas looked at, probes included. Of SchemaStore's schemas the dearest that becomes exact takes 28,000, the dearest of all
+ * that is worked out 62,500, a second of one core at most.
+ */
 const defaultSteps = 70_000;
 
 /** @throws FermataError schema_too_large | invalid_schema */
