@@ -1,6 +1,6 @@
 /**
- * Values as JSON. The mask engine writes them by their schema, but for arrays without repeats, which it does not know: what
- * leads to one is written in rules.
+ * Values as JSON. The mask engine writes them by their schema, but for arrays without repeats and numbers that are no integers, which
+ * it does not know: what leads to one is written in rules.
  */
 
 import {
@@ -16,12 +16,12 @@ import {
 } from "./lark.ts";
 import { writeAllBut } from "./schema/regex/write.ts";
 import type { JsonObject } from "./schema/types.ts";
-import { type Leads, distinctItems, distinctKeyword, leadingTo } from "./schema/write/distinct.ts";
+import { type Leads, distinctItems, leadingTo, mentionsRuled } from "./schema/write/distinct.ts";
+import { fractionsOf } from "./schema/write/fractions.ts";
 
 /** @param schema as `compileSchema` writes it */
 export function jsonValue(schema: JsonObject, style: JsonStyle): string {
-  const text = plainJson(schema, style);
-  if (!text.includes(JSON.stringify(distinctKeyword))) return text;
+  if (!mentionsRuled(schema)) return plainJson(schema, style);
   return `%lark {\n${new RuledJson(schema, style).rules}}`;
 }
 
@@ -57,6 +57,8 @@ class RuledJson {
     if (Array.isArray(schema["anyOf"])) return this.#union(schema["anyOf"] as JsonObject[]);
     const items = distinctItems(schema);
     if (items !== null) return this.#distinct(items, schema);
+    const fractions = fractionsOf(schema);
+    if (fractions !== null) return regexTerminal(fractions);
     return schema["type"] === "array" ? this.#array(schema) : this.#object(schema);
   }
 

@@ -14,11 +14,13 @@ import {
   compileJob,
   failed,
 } from "./schema-jobs.ts";
-import { SchemaThread, usualLimit } from "./schema-thread.ts";
+import { SchemaThread } from "./schema-thread.ts";
 import { type Fault, unvalidated } from "./validator.ts";
 
 export interface GuidedSchema extends CompiledSchema {
   schema: JsonObject;
+  /** Nothing is known of it but that its time was over: it is not kept. */
+  isTimedOut: boolean;
   /** JSON by the original, for what the masks leave open. @returns what is wrong; null: nothing */
   validate(written: string): Promise<Fault | null>;
 }
@@ -37,8 +39,6 @@ export interface SchemaUse {
 
 interface KeyedJob extends CompileJob {
   key: string;
-  /** Someone who sends it wants all of it enforced. */
-  strict: boolean;
 }
 
 /** Characters of schemas that are kept. */
@@ -47,26 +47,19 @@ const keptCharacters = 8 * 1024 * 1024;
 const leastCharacters = 2048;
 /** What is compiled on the spot: a schema so small, so easy, and as long as one request has taken so little time. */
 const spot = { characters: 4096, steps: 200, milliseconds: 10 };
-/** Of the schemas that must be enforced: a busy machine takes several times as long as an idle one. */
-const strictLimitMs = 4 * usualLimit;
-/** What was not worked out twice in a row is tried once in so many milliseconds: some schemas take longer on any machine. */
-const restMs = 60_000;
-
-interface Kept {
-  schema: GuidedSchema;
-  /** How often the time was not enough, and when it was last. */
-  timeouts: number;
-  since: number;
-}
+/** Of the schemas of one request: several times what one takes at most, which is counted in steps. */
+const compileLimitMs = 10_000;
+/** ajv's work is not counted. */
+const validationLimitMs = 1000;
 
 class SchemaStore {
   /** By content. */
-  readonly #kept = new RecentMap<string, Kept>(keptCharacters, (_, { length }) =>
+  readonly #kept = new RecentMap<string, GuidedSchema>(keptCharacters, (_, { length }) =>
     Math.max(length, leastCharacters),
   );
-  readonly #thread = new SchemaThread();
+  readonly #thread = new SchemaThread(compileLimitMs);
   /** Apart: what waits to be compiled shall not keep a running answer waiting. */
-  readonly #validation = new SchemaThread();
+  readonly #validation = new SchemaThread(validationLimitMs);
 
   /** @throws FermataError as `guidedSchemas` */
   async getAll(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
@@ -75,28 +68,18 @@ class SchemaStore {
     const missing = new Map<string, KeyedJob>();
     for (const job of jobs) {
       const kept = this.#kept.get(job.key);
-      const strict = job.strict || missing.get(job.key)?.strict === true;
-      if (kept === undefined || (kept.timeouts > 0 && (strict || !rests(kept))))
-        missing.set(job.key, { ...job, strict });
-      else results.set(job.key, kept.schema);
+      if (kept === undefined) missing.set(job.key, job);
+      else results.set(job.key, kept);
     }
     await this.#compile([...missing.values()], results);
     return uses.map((use, index) => {
       const job = jobs[index]!;
       const result = results.get(job.key)!;
       if (result instanceof FermataError) throw refusal(use, result);
-      this.#keep(job.key, result);
+      if (!result.isTimedOut) this.#kept.set(job.key, result);
       if (use.strict) checkStrict(use, result);
       return result;
     });
-  }
-
-  #keep(key: string, schema: GuidedSchema): void {
-    const before = this.#kept.get(key);
-    const isKnown = before?.schema === schema;
-    const timeouts = schema.isTimedOut ? (before?.timeouts ?? 0) + (isKnown ? 0 : 1) : 0;
-    const since = isKnown ? before.since : performance.now();
-    this.#kept.set(key, { schema, timeouts, since });
   }
 
   /** Small ones are not worth a change of thread. */
@@ -116,17 +99,12 @@ class SchemaStore {
       take(job, outcome);
       return false;
     });
-    const compileOnThread = async (strict: boolean, limitMs: number): Promise<void> => {
-      const those = large.filter((job) => job.strict === strict);
-      if (those.length === 0) return;
-      const outcomes = await this.#thread.run(those, limitMs).catch((error: unknown) => {
-        if (strict || !(error instanceof FermataError)) throw error;
-        return those.map(() => failed("schema_timeout", error.message));
-      });
-      outcomes.forEach((outcome, index) => take(those[index]!, outcome));
-    };
-    // Those that may stay open wait for no others.
-    await Promise.all([compileOnThread(false, usualLimit), compileOnThread(true, strictLimitMs)]);
+    if (large.length === 0) return;
+    const outcomes = await this.#thread.run(large).catch((error: unknown) => {
+      if (!(error instanceof FermataError)) throw error;
+      return large.map(() => failed("schema_timeout", error.message));
+    });
+    outcomes.forEach((outcome, index) => take(large[index]!, outcome));
   }
 
   #resultOf({ text, options }: KeyedJob, outcome: SchemaOutcome): GuidedSchema | FermataError {
@@ -138,6 +116,7 @@ class SchemaStore {
     return {
       ...compiled,
       schema,
+      isTimedOut: "error" in outcome && outcome.error.code === "schema_timeout",
       validate: (written) => this.#validate({ type: "validate", text, written }),
     };
   }
@@ -152,16 +131,11 @@ class SchemaStore {
   }
 }
 
-/** What a busy machine left open may be enforced the next time. */
-function rests({ timeouts, since }: Kept): boolean {
-  return timeouts > 1 && performance.now() - since < restMs;
-}
-
 const store = new SchemaStore();
 
 /**
  * @returns one for each use
- * @throws FermataError schema_too_large | invalid_schema | unsupported_schema | schema_timeout, each naming the field; queue_full
+ * @throws FermataError schema_too_large | invalid_schema | unsupported_schema | schema_timeout, each naming the field
  */
 export function guidedSchemas(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
   return store.getAll(uses);
@@ -187,7 +161,7 @@ function jobOf(use: SchemaUse): KeyedJob {
   const text = JSON.stringify(use.schema) ?? "null";
   const { options } = use;
   const key = `${JSON.stringify(options)}${text}`;
-  return { type: "compile", text, options, key, strict: use.strict };
+  return { type: "compile", text, options, key };
 }
 
 /** What takes too much is left open as a whole. */
@@ -198,12 +172,12 @@ function compiledOf(
   if ("compiled" in outcome) return outcome.compiled;
   const { code, message } = (outcome as Extract<SchemaOutcome, { error: unknown }>).error;
   if (!isTooDear(code)) return new FermataError(code, message);
-  const isTimedOut = code === "schema_timeout";
-  const reason = isTimedOut
-    ? "was not worked out in time"
-    : "belongs to a schema that is too large";
+  const reason =
+    code === "schema_timeout"
+      ? "was not worked out in time"
+      : "belongs to a schema that is too large";
   const issues = [{ path: "#", keyword: "$schema", reason }];
-  return { schema: objectOnly ? anyObject : {}, issues, isTimedOut };
+  return { schema: objectOnly ? anyObject : {}, issues };
 }
 
 function isTooDear(code: ErrorCode): boolean {

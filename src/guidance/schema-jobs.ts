@@ -9,7 +9,6 @@ import {
   type CompiledSchema,
   compileSchema,
 } from "./schema/compile.ts";
-import type { Clock } from "./schema/steps.ts";
 import { fitsWithoutNulls } from "./refused-nulls.ts";
 import { type Fault, type Validate, compileValidator } from "./validator.ts";
 
@@ -38,11 +37,11 @@ export type SchemaOutcome =
 /** Characters of a compiled schema: more would be no grammar that the engine takes. */
 const maxCompiled = 2 * 1024 * 1024;
 
-export function runJob(job: SchemaJob, isTimeOver: Clock): SchemaOutcome {
-  return job.type === "compile" ? compileJob(job, { isTimeOver }) : { fault: validate(job) };
+export function runJob(job: SchemaJob): SchemaOutcome {
+  return job.type === "compile" ? compileJob(job) : { fault: validate(job) };
 }
 
-export function compileJob({ text, options }: CompileJob, limits: CompileLimits): SchemaOutcome {
+export function compileJob({ text, options }: CompileJob, limits?: CompileLimits): SchemaOutcome {
   try {
     const compiled = compileSchema(JSON.parse(text) as unknown, options, limits);
     const { length } = JSON.stringify(compiled.schema);

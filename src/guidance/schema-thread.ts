@@ -9,13 +9,6 @@ import { FermataError } from "../errors.ts";
 import { compiledFile } from "../package-root.ts";
 import { type SchemaJob, type SchemaOutcome, failed } from "./schema-jobs.ts";
 
-/**
- * Milliseconds for jobs that were given together, from when the thread turns to them: of processor time where the
- * system tells it, as on a busy machine others have most of the rest.
- */
-export const usualLimit = 500;
-/** When the limit is over, what compiles ends with what it has. After so much more the thread is ended. */
-const graceMs = 500;
 /** Times the limit, in which the thread neither runs nor waits for a processor. */
 const maxIdle = 5;
 /** Between two looks at a thread that others keep waiting. */
@@ -32,7 +25,6 @@ export interface ThreadTimes {
 
 interface Batch {
   jobs: readonly SchemaJob[];
-  limitMs: number;
   outcomes: SchemaOutcome[];
   resolve: (outcomes: SchemaOutcome[]) => void;
 }
@@ -49,12 +41,16 @@ export class SchemaThread {
   #isReady = false;
   #clock: string | null = null;
   #timer: NodeJS.Timeout | undefined;
-  /** Shared with the thread: not 0 once the time of the first batch is over. */
-  readonly #timeOver = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #limitMs: number;
   readonly #timesOf: (file: string | null) => ThreadTimes;
 
-  /** @param timesOf of the thread with this file */
-  constructor(timesOf = timesOfThread) {
+  /**
+   * @param limitMs milliseconds for jobs that were given together, from when the thread turns to them: of processor time
+   *   where the system tells it, as on a busy machine others have most of the rest
+   * @param timesOf of the thread with this file
+   */
+  constructor(limitMs: number, timesOf = timesOfThread) {
+    this.#limitMs = limitMs;
     this.#timesOf = timesOf;
   }
 
@@ -62,14 +58,14 @@ export class SchemaThread {
    * @returns an outcome for each job
    * @throws FermataError queue_full
    */
-  async run(jobs: readonly SchemaJob[], limitMs: number = usualLimit): Promise<SchemaOutcome[]> {
+  async run(jobs: readonly SchemaJob[]): Promise<SchemaOutcome[]> {
     if (this.#batches.length >= maxWaiting)
       throw new FermataError(
         "queue_full",
         "Too many large schemas are waiting. Try again in a few seconds.",
       );
     return new Promise((resolve) => {
-      this.#batches.push({ jobs, limitMs, outcomes: [], resolve });
+      this.#batches.push({ jobs, outcomes: [], resolve });
       if (this.#batches.length === 1) this.#begin();
     });
   }
@@ -84,29 +80,25 @@ export class SchemaThread {
     this.#worker ??= this.#start();
     this.#worker.ref();
     if (!this.#isReady) return;
-    Atomics.store(this.#timeOver, 0, 0);
     this.#worker.postMessage(batch.jobs);
     const atStart = this.#timesOf(this.#clock);
-    this.#watch(batch, performance.now(), atStart);
+    this.#watch(performance.now(), atStart);
   }
 
-  #watch(batch: Batch, start: number, atStart: ThreadTimes): void {
-    const { limitMs } = batch;
+  #watch(start: number, atStart: ThreadTimes): void {
+    const limitMs = this.#limitMs;
     const { ran, waited } = this.#timesOf(this.#clock);
     const used = ran - atStart.ran;
     const idle = performance.now() - start - used - (waited - atStart.waited);
-    if (used >= limitMs) Atomics.store(this.#timeOver, 0, 1);
-    const mostMs = limitMs + graceMs;
-    if (used >= mostMs || idle >= limitMs * maxIdle) this.#abandon(tooSlow(mostMs));
+    if (used >= limitMs || idle >= limitMs * maxIdle) this.#abandon(tooSlow(limitMs));
     else {
-      const pause = Math.max((used < limitMs ? limitMs : mostMs) - used, leastPauseMs);
-      this.#timer = setTimeout(() => this.#watch(batch, start, atStart), pause);
+      const pause = Math.max(limitMs - used, leastPauseMs);
+      this.#timer = setTimeout(() => this.#watch(start, atStart), pause);
     }
   }
 
   #start(): Worker {
     const worker = new Worker(entry, {
-      workerData: this.#timeOver,
       // ajv calls itself for each level and for each keyword in a row.
       resourceLimits: { maxOldGenerationSizeMb: maxHeapMegabytes, stackSizeMb: 16 },
     });
@@ -144,8 +136,7 @@ export class SchemaThread {
     const [batch] = this.#batches;
     if (batch !== undefined) {
       batch.outcomes.push(outcome);
-      while (batch.outcomes.length < batch.jobs.length)
-        batch.outcomes.push(tooSlow(batch.limitMs + graceMs));
+      while (batch.outcomes.length < batch.jobs.length) batch.outcomes.push(tooSlow(this.#limitMs));
     }
     this.#finish();
   }

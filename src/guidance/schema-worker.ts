@@ -1,15 +1,11 @@
 /** The entry of the thread that works with schemas: jobs in, an outcome for each. */
 
 import { readFileSync, readlinkSync } from "node:fs";
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { type SchemaJob, runJob } from "./schema-jobs.ts";
 
-/** Not 0 once the time of the jobs is over. */
-const timeOver = workerData as Int32Array;
-const isTimeOver = (): boolean => Atomics.load(timeOver, 0) !== 0;
-
 parentPort!.on("message", (jobs: readonly SchemaJob[]) => {
-  for (const job of jobs) parentPort!.postMessage(runJob(job, isTimeOver));
+  for (const job of jobs) parentPort!.postMessage(runJob(job));
 });
 parentPort!.postMessage({ ready: clockFile() });
 

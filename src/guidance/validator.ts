@@ -8,7 +8,6 @@ import { Ajv, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { isJsonObject } from "../json.ts";
 import { boundedRegex } from "./bounded-regex.ts";
 import { type Checkable, checkablePart } from "./checkable.ts";
 import { ownFormats } from "./schema/decide/formats.ts";
@@ -46,7 +45,7 @@ export function compileValidator(schema: unknown): Validate {
   try {
     const document = new SchemaDocument(schema);
     const part = checkablePart(document);
-    const ajv = judgeOf(document, schema);
+    const ajv = judgeOf(document);
     formats.default(ajv, { keywords: false });
     ajv.removeKeyword("multipleOf");
     ajv.addKeyword({
@@ -63,10 +62,9 @@ export function compileValidator(schema: unknown): Validate {
   }
 }
 
-function judgeOf({ draft }: SchemaDocument, schema: unknown): Ajv {
+function judgeOf({ draft, isOf2019 }: SchemaDocument): Ajv {
   if (draft === "draft-07") return new Ajv({ ...options, ignoreKeywordsWithRef: true });
-  const dialect = isJsonObject(schema) ? String(schema["$schema"]) : "";
-  return dialect.includes("2019-09") ? new Ajv2019(options) : new Ajv2020(options);
+  return isOf2019 ? new Ajv2019(options) : new Ajv2020(options);
 }
 
 function validateBy(validate: ValidateFunction, { left, refusesValid }: Checkable): Validate {

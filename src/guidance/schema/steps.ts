@@ -1,4 +1,4 @@
-/** What the compilation of one schema may take: counted, as a clock tells something else each time. */
+/** What the compilation of one schema may take: counted, not timed, so that a schema becomes the same each time and everywhere. */
 
 import { FermataError } from "../../errors.ts";
 
@@ -13,26 +13,19 @@ export type Count = (lookups: number) => void;
 /** Where what it counts for is bounded otherwise. */
 export const uncounted: Count = () => {};
 
-/** Whether the time for the schema is over, as who measures it says. */
-export type Clock = () => boolean;
-
-const untimed: Clock = () => false;
-
 export class Steps {
   #left: number;
   #leftInConjunctions = inConjunctions;
-  readonly #isTimeOver: Clock;
 
   /** @param most subschemas looked at, probes included */
-  constructor(most: number, isTimeOver: Clock = untimed) {
+  constructor(most: number) {
     this.#left = most;
-    this.#isTimeOver = isTimeOver;
   }
 
-  /** @throws FermataError schema_too_large | schema_timeout */
+  /** @throws FermataError schema_too_large */
   readonly count: Count = (taken) => this.take(taken / lookups);
 
-  /** @throws FermataError schema_too_large | schema_timeout */
+  /** @throws FermataError schema_too_large */
   take(steps: number): void {
     this.#left -= steps;
     if (this.#left < 0)
@@ -40,8 +33,6 @@ export class Steps {
         "schema_too_large",
         "The schema combines its parts in too many ways. Send a simpler one.",
       );
-    if (this.#isTimeOver())
-      throw new FermataError("schema_timeout", "The time for the schema is over.");
   }
 
   /** @returns whether more may be counted in conjunctions. @throws as `take` */

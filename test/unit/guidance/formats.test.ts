@@ -39,6 +39,30 @@ test("uri: with an authority and without", () => {
     expect(mask.test(text), text).toBe(false);
 });
 
+test("regex: what JavaScript reads, with its flag u and without", () => {
+  const mask = maskOf("regex");
+  for (const text of [
+    "",
+    "^[a-z]+$",
+    "([abc])+\\s+$",
+    "^(?!foo).*\\.(?:js|ts)x?$",
+    "[\\w.-]+@[\\w-]+",
+    "^(?:@[a-z0-9-*~][a-z0-9-*._~]*/)?[^\\]]{1,214}?$",
+    "\\d{3}-\\d{4,}|é",
+  ])
+    expect(mask.test(text), text).toBe(true);
+  for (const text of ["^(abc]", "a{2,1}", "[z-a]", "a**", "(?<=x)*", "\\", "a)", "[]", "\\Z", "{"])
+    expect(mask.test(text), text).toBe(false);
+  const unit = fc.constantFrom(..."ab-z^$|()[]{}*+?.\\dwbBuZ019,:=!<é/");
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 9 }), (text) => {
+      if (!mask.test(text)) return;
+      for (const flags of ["", "u"]) expect(() => new RegExp(text, flags), text).not.toThrow();
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
 test("ipv6 and duration: as they are written", () => {
   const known = {
     ipv6: ["::", "::1", "1::", "2001:db8::8:800:200c:417a", "1:2:3:4:5:6:7:8", "::ffff:192.0.2.1"],

@@ -61,12 +61,43 @@ test.each([
   ["(?<!b$)(?<=a|^)b?", "ab", 4],
   ["^(?=[ab])(?:b{0}a)$", "ab", 4],
   ["^ab{0}(?<=[ab])$", "ab", 4],
+  ["^[a-]{1,4}\\b[a-]*$", "a-", 6],
+  ["^[a-]{1,4}\\B[a-]*$", "a-", 6],
+  ["^(a|-b)\\b(-|c)*$", "abc-", 4],
+  ["^\\b[a-]+\\b$|^\\B[b-]*$", "ab-", 5],
+  ["[ab]-{0,2}\\b[ab]|\\b-\\b", "ab-", 5],
+  ["^(?!.*\\bab\\b)[ab-]+$", "ab-", 6],
+  ["^(?=\\b)(?!\\ba\\b).", "ab-", 4],
+  ["^a?-?(?!b\\b)(?<!\\b-)b", "ab-", 5],
+  ["^(?!.*\\b(?:a|bb)\\b)[ab-]*$", "ab-", 6],
   ["^P(?:(\\d+W)|(?!.*W)(?=\\d|T\\d)(\\d+D)?(T(?=\\d)(\\d+M)?(\\d+S)?)?)$", "PT1DWM", 6],
 ])("%s", (pattern, characters, most) => {
   const isLetThrough = maskOf({ pattern });
   const regex = new RegExp(pattern, "u");
   const wrong = textsOf(characters, most).filter((text) => isLetThrough(text) !== regex.test(text));
   expect(wrong).toEqual([]);
+});
+
+test("a word boundary leaves counts beside it as they are", () => {
+  const url =
+    "https?:\\/\\/(www\\.)?[-a-zA-Z0-9@:%._+~#=]{1,256}\\.[a-zA-Z0-9()]{1,6}\\b([-a-zA-Z0-9()@:%_+.~#?&//=]*)";
+  const isLetThrough = maskOf({ pattern: url });
+  const regex = new RegExp(url);
+  const ends = ["", "a", ".b", "-", "/c?d=e", " f", ").", "(g"];
+  const texts = ["http://a", "https://www.b.c", `http://${"a.".repeat(128)}`, "x http://-.d"];
+  for (const text of texts.flatMap((start) => ends.map((end) => start + end)))
+    expect(isLetThrough(text), text).toBe(regex.test(text));
+});
+
+test("many patterns that must not match are excluded together", () => {
+  const words = ["and", "as", "assert", "break", "case", "class", "def", "del", "elif", "else"];
+  const isLetThrough = maskOf({
+    pattern: "^[a-z_]+$",
+    allOf: [...words.map((word) => `^${word}$`), "^x_.*$"].map((pattern) => ({ not: { pattern } })),
+  });
+  for (const text of [...words, "x_", "x_y", "", "A"]) expect(isLetThrough(text), text).toBe(false);
+  for (const text of ["a", "an", "ands", "asser", "asserts", "x", "xx_", "_"])
+    expect(isLetThrough(text), text).toBe(true);
 });
 
 // Which JavaScript takes for the letters k and s where case is ignored.

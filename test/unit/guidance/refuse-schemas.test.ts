@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { FermataError } from "../../../src/errors.ts";
 import { type SchemaUse, guidedSchemas } from "../../../src/guidance/refuse-schemas.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
-import { type CompileJob, failed } from "../../../src/guidance/schema-jobs.ts";
+import { type CompileJob, compileJob, failed } from "../../../src/guidance/schema-jobs.ts";
 import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
 import { many, slowSchemas } from "../../support/attacks.ts";
 
@@ -159,30 +159,6 @@ describe("what a busy machine does not work out in time", () => {
     expect(again).toBe(enforced);
   });
 
-  test("is tried once a minute when the time was not enough twice", async () => {
-    const clock = vi.spyOn(performance, "now");
-    onTestFinished(() => clock.mockRestore());
-    clock.mockReturnValue(1_000);
-    beBusy();
-    await guidedSchemas([use(large(11))]);
-    beBusy();
-    const [open] = await guidedSchemas([use(large(11))]);
-    expect(open?.isTimedOut).toBe(true);
-    const [same] = await guidedSchemas([use(large(11))]);
-    expect(same).toBe(open);
-    // Who wants it enforced does not wait.
-    const [strict] = await guidedSchemas([use(large(11), { strict: true })]);
-    expect(strict?.issues).toEqual([]);
-
-    for (let time = 0; time < 2; time++) {
-      beBusy();
-      await guidedSchemas([use(large(12))]);
-    }
-    clock.mockReturnValue(1_000 + 60_000);
-    const [enforced] = await guidedSchemas([use(large(12))]);
-    expect(enforced?.isTimedOut).toBe(false);
-  });
-
   test("leaves a tool's arguments an object", async () => {
     beBusy();
     const [open] = await guidedSchemas([
@@ -210,18 +186,25 @@ describe("what a busy machine does not work out in time", () => {
     const [open] = await guidedSchemas([use(large(7))]);
     expect(open?.isTimedOut).toBe(true);
     const strict = guidedSchemas([use(large(7), { strict: true })]);
-    await expect(strict).rejects.toMatchObject({ code: "queue_full" });
+    await expect(strict).rejects.toMatchObject({ code: "schema_timeout" });
   });
 
-  test("keeps no other schema of the request open", async () => {
-    beBusy();
-    const [open, enforced] = await guidedSchemas([
-      use(large(8)),
-      use(large(9), { strict: true }),
-      use({ type: "integer" }),
+  test("takes nothing from the schemas before it", async () => {
+    const run = vi.spyOn(SchemaThread.prototype, "run");
+    onTestFinished(() => run.mockRestore());
+    run.mockImplementationOnce(async ([first, second]) => [
+      compileJob(first as CompileJob),
+      compileJob(second as CompileJob),
+      failed("schema_timeout", "The schema takes more than 1 s."),
     ]);
+    const uses = [use(large(8)), use(large(9), { strict: true }), use(large(10))];
+    const [first, second, open] = await guidedSchemas(uses);
+    expect([first?.issues, second?.issues]).toEqual([[], []]);
     expect(open?.isTimedOut).toBe(true);
-    expect(enforced?.issues).toEqual([]);
+    const again = await guidedSchemas(uses);
+    expect(again.slice(0, 2)).toEqual([first, second]);
+    expect(again[2]?.issues).toEqual([]);
+    expect(run.mock.lastCall?.[0]).toHaveLength(1);
   });
 });
 
@@ -229,28 +212,14 @@ describe("the thread", () => {
   const job = compile(large(3));
   const nothing = compile(1);
   const timedOut = { error: expect.objectContaining({ code: "schema_timeout" }) };
+  const compiled = { compiled: expect.objectContaining({ issues: [] }) };
 
-  test("is ended when a request's schemas take far too long, and begins anew", async () => {
-    const ran = [0, 10_000];
-    const thread = new SchemaThread(() => ({ ran: ran.shift() ?? 0, waited: 0 }));
+  test("is ended when a request's schemas take too long, and begins anew", async () => {
+    const ran = [0, 999, 1000];
+    const thread = new SchemaThread(1000, () => ({ ran: ran.shift() ?? 0, waited: 0 }));
     const slow = compile(slowSchemas.at(-1)![1]);
     expect(await thread.run([slow, job])).toEqual([timedOut, timedOut]);
-    expect(await thread.run([job, job])).toEqual([
-      { compiled: expect.objectContaining({ isTimedOut: false }) },
-      { compiled: expect.objectContaining({ isTimedOut: false }) },
-    ]);
-  });
-
-  test("ends by itself when its time is over, and has time for the next ones", async () => {
-    // Of the first batch, more than the limit and less than what ends the thread.
-    const ran = [0, 600, 600];
-    const thread = new SchemaThread(() => ({ ran: ran.shift() ?? 600, waited: 0 }));
-    const [first] = await thread.run([job]);
-    // It may have begun before.
-    expect([timedOut, { compiled: expect.objectContaining({ isTimedOut: true }) }]).toContainEqual(
-      first,
-    );
-    expect(await thread.run([job])).toEqual([{ compiled: expect.objectContaining({}) }]);
+    expect(await thread.run([job, job])).toEqual([compiled, compiled]);
   });
 
   test("may wait for a processor as long as others have them", async () => {
@@ -258,9 +227,9 @@ describe("the thread", () => {
     let now = 0;
     const wall = vi.spyOn(performance, "now").mockImplementation(() => now);
     onTestFinished(() => wall.mockRestore());
-    const starved = new SchemaThread(() => ({ ran: 0, waited: (now += 3.6e6) }));
-    expect(await starved.run([job])).toEqual([{ compiled: expect.objectContaining({}) }]);
-    const stopped = new SchemaThread(() => {
+    const starved = new SchemaThread(1000, () => ({ ran: 0, waited: (now += 3.6e6) }));
+    expect(await starved.run([job])).toEqual([compiled]);
+    const stopped = new SchemaThread(1000, () => {
       now += 3.6e6;
       return { ran: 0, waited: 0 };
     });
@@ -268,7 +237,7 @@ describe("the thread", () => {
   });
 
   test("a schema that is none fails alone", async () => {
-    const thread = new SchemaThread();
+    const thread = new SchemaThread(1000);
     const [failing, whole] = await Promise.all([thread.run([nothing, job]), thread.run([job])]);
     expect(failing).toEqual([
       { error: expect.objectContaining({ code: "invalid_schema" }) },
@@ -278,7 +247,7 @@ describe("the thread", () => {
   });
 
   test("refuses when too many wait", async () => {
-    const thread = new SchemaThread();
+    const thread = new SchemaThread(1000);
     const results = await Promise.allSettled(many(34, () => thread.run([nothing])));
     const refused = results.filter(({ status }) => status === "rejected");
     expect(refused).toHaveLength(2);

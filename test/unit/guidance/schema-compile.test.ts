@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { FermataError } from "../../../src/errors.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+import { fractionsOf } from "../../../src/guidance/schema/write/fractions.ts";
 import { compileValidator } from "../../../src/guidance/validator.ts";
 import { many } from "../../support/attacks.ts";
 
@@ -458,13 +459,13 @@ describe("what no mask holds is named", () => {
     [{ properties: { a: { required: true } } }, "#/properties/a", "required"],
     [{ $ref: "https://example.com/a" }, "#", "$ref"],
     [{ properties: { a: { not: { enum: [2 ** 70] } } } }, "#/properties/a/not", "enum"],
-    [{ items: { type: "number", not: { type: "integer" } } }, "#/items/not", "type"],
+    [{ items: { type: "number", maximum: 2.5, not: { type: "integer" } } }, "#/items/not", "type"],
     [
       { properties: { a: { type: "string", allOf: manyFormats } } },
       "#/properties/a/allOf/2",
       "format",
     ],
-    [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],
+    [{ $defs: { "a/b": { minLength: "2" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "minLength"],
   ])("%j", (schema, path, keyword) => {
     expect(compile(schema).issues).toEqual([
       { path, keyword, reason: expect.stringMatching(/^[a-z]/u) },
@@ -556,30 +557,35 @@ test("what is not worked out when the steps end is left open, and told", () => {
   expect(JSON.stringify(schema)).not.toContain("last");
 });
 
-test("what is not worked out when the time is over is left open, and told", () => {
-  const inner = (index: number) => ({
-    type: "object",
-    properties: { [`inner${index}`]: { type: "object", properties: { last: { const: index } } } },
+test("a schema takes the same steps whatever was compiled before it", () => {
+  // Of other letters each time: nothing of it is known.
+  const patterns = (letters: string) => ({
+    type: "string",
+    format: "email",
+    allOf: many(5, (index) => ({ pattern: `^[${letters}]{${index}}.*[${letters}@.]$` })),
+    not: { pattern: `^[${letters}]+x` },
   });
-  const schema = {
-    type: "object",
-    properties: Object.fromEntries(many(40, (index) => [`p${index}`, inner(index)])),
-    required: ["p0"],
+  const isEnough = (letters: string, maxSteps: number) => {
+    try {
+      compileSchema(patterns(letters), options, { maxSteps });
+      return true;
+    } catch {
+      return false;
+    }
   };
-  let looks = 0;
-  const compiledIn = (most: number) => {
-    looks = 0;
-    return compileSchema(schema, options, { isTimeOver: () => ++looks > most });
-  };
-  expect(compiledIn(Infinity)).toMatchObject({ issues: [], isTimedOut: false });
-  const all = looks;
-  const { issues, isTimedOut, schema: part } = compiledIn(all / 2);
-  expect(isTimedOut).toBe(true);
-  expect(issues).toEqual([expect.objectContaining({ reason: "was not worked out in time" })]);
-  expect(part).toMatchObject({ type: "object", required: ["p0"] });
-  expect(JSON.stringify(part)).toContain("inner0");
-  expect(JSON.stringify(part)).not.toContain('"const":39');
-  expect(() => compiledIn(0)).toThrow(expect.objectContaining({ code: "schema_timeout" }));
+  const letters = many(13, (index) => String.fromCodePoint(0x61 + 2 * index)).join("");
+  let low = 0;
+  let high = 4096;
+  for (let time = 0; low + 1 < high; time++) {
+    const middle = (low + high) / 2;
+    if (isEnough(`${letters}${String.fromCodePoint(0x4e00 + 2 * time)}`, middle)) high = middle;
+    else low = middle;
+  }
+  expect(high).toBeGreaterThan(10);
+  const known = `${letters}一`;
+  compileSchema(patterns(known), options);
+  expect(isEnough(known, high)).toBe(true);
+  expect(isEnough(known, low)).toBe(false);
 });
 
 describe("what a short schema takes is counted in steps", () => {
@@ -720,6 +726,158 @@ test("a part that is written in many places is worked out once", () => {
     ),
   });
   expect(compileSchema(part(5), options, { maxSteps: 200 }).issues).toEqual([]);
+});
+
+describe("lengths beside patterns, which the mask engine must find a text for before it begins", () => {
+  const string = (more: object) => compile({ type: "string", ...more });
+
+  test.each([
+    [{ format: "date-time", maxLength: 10 }],
+    [{ format: "uuid", minLength: 50, maxLength: 60, pattern: "^[0-9a-f-]{36}$" }],
+    [{ pattern: "^a{3}$", minLength: 4 }],
+    [{ pattern: "a{3}", maxLength: 2 }],
+    [{ pattern: "^[\\u4e00-\\u9fff]+$", format: "json-pointer" }],
+  ])("%j leaves no text", (more) => {
+    expect(string(more).schema).toBeNull();
+  });
+
+  test("the one part of any length has the rest of it", () => {
+    const { schema, issues } = string({ pattern: "^[A-Z].*[.!?]$", minLength: 50, maxLength: 90 });
+    expect(issues).toEqual([]);
+    expect(Object.keys(schema ?? {})).toEqual(["type", "pattern"]);
+    const mask = new RegExp(String(schema?.["pattern"]).replaceAll("\\x{", "\\u{"), "u");
+    for (const [length, isLetThrough] of [
+      [49, false],
+      [50, true],
+      [90, true],
+      [91, false],
+    ] as const)
+      expect(mask.test(`A${"é".repeat(length - 2)}.`), `${length}`).toBe(isLetThrough);
+  });
+
+  test("a long one beside others is told, and as much of it enforced as can be", () => {
+    const { schema, issues } = string({ pattern: "x", minLength: 100 });
+    expect(issues).toEqual([
+      { path: "#", keyword: "minLength", reason: "is more than 25 beside a pattern or a format" },
+    ]);
+    expect(schema?.["minLength"]).toBe(25);
+    expect(string({ pattern: "x", minLength: 25, maxLength: 5000 }).issues).toEqual([]);
+  });
+
+  test("a constant of another length need not be excluded", () => {
+    const { schema } = string({ minLength: 100, not: { enum: ["abc", "y".repeat(99)] } });
+    expect(schema).toEqual({ type: "string", minLength: 100 });
+  });
+});
+
+test("unevaluatedItems beside contains: what it finds is evaluated, but not in 2019-09", () => {
+  const schema = {
+    type: "array",
+    prefixItems: [{ type: "null" }],
+    contains: { $ref: "#/$defs/text" },
+    unevaluatedItems: { type: "boolean" },
+    maxItems: 2,
+    $defs: { text: { type: "string" } },
+  };
+  expect(compile(schema)).toEqual({
+    issues: [],
+    schema: {
+      type: "array",
+      prefixItems: [{ type: "null" }, { type: "string" }],
+      items: { anyOf: [{ type: "string" }, { type: "boolean" }] },
+      minItems: 2,
+      maxItems: 2,
+    },
+  });
+  const { prefixItems, ...others } = schema;
+  const older = { $schema: "https://json-schema.org/draft/2019-09/schema", ...others };
+  expect(compile(others).schema).not.toBeNull();
+  expect(compile({ ...older, items: prefixItems }).schema).toBeNull();
+});
+
+test("numbers that are no integers, within limits that are", () => {
+  const texts = (low: number | null, high: number | null) => {
+    const schema = {
+      type: "number",
+      not: { type: "integer" },
+      ...(low === null ? {} : { minimum: low }),
+      ...(high === null ? {} : { exclusiveMaximum: high }),
+    };
+    const { schema: compiled, issues } = compile(schema);
+    expect(issues).toEqual([]);
+    return compiled === null ? null : new RegExp(`^(?:${fractionsOf(compiled)})$`, "u");
+  };
+  const limits = [null, -120, -10, -1, 0, 1, 9, 10, 101];
+  for (const low of limits)
+    for (const high of limits) {
+      if (low !== null && high !== null && low >= high) continue;
+      const mask = texts(low, high)!;
+      for (let whole = -130; whole <= 130; whole++)
+        for (const text of [`${whole}`, `${whole}.0`, `${whole}.5`, `${whole}.010`]) {
+          const value = Number(text);
+          const isOne = !Number.isInteger(value) && value > (low ?? -1e9) && value < (high ?? 1e9);
+          expect(mask.test(text), `${low} ${high} ${text}`).toBe(isOne);
+        }
+    }
+  expect(texts(3, 3)).toBeNull();
+  // Counted properties are not written in rules.
+  const counted = { minProperties: 2, additionalProperties: { not: { type: "integer" } } };
+  expect(compile(counted).issues).toEqual([expect.objectContaining({ keyword: "type" })]);
+});
+
+test("multiples that have none in common in the range leave no number", () => {
+  const range = { exclusiveMinimum: 0.5, exclusiveMaximum: 15, multipleOf: 7.5 };
+  expect(compile({ type: "number", ...range }).schema).not.toBeNull();
+  expect(compile({ type: "integer", ...range }).schema).toBeNull();
+  expect(compile({ type: "integer", ...range, exclusiveMaximum: 16 }).schema).not.toBeNull();
+  const both = { allOf: [{ multipleOf: 4 }, { multipleOf: 6 }], minimum: 1 };
+  expect(compile({ type: "integer", ...both, maximum: 11 }).schema).toBeNull();
+  expect(compile({ type: "integer", ...both, maximum: 12 }).schema).not.toBeNull();
+});
+
+test("what is said beside references to the same is written once", () => {
+  const { schema, issues } = compile({
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: Object.fromEntries(
+      many(50, (index) => [`p${index}`, { $ref: "#", type: "object", description: `${index}` }]),
+    ),
+    minProperties: 0,
+  });
+  expect(issues).toEqual([]);
+  expect(Object.keys(schema?.["$defs"] ?? {})).toHaveLength(1);
+  const properties = schema?.["properties"] as Record<string, unknown>;
+  expect(properties["p49"]).toEqual(properties["p0"]);
+});
+
+describe("oneOf told apart by a property that is required beside it", () => {
+  const kinds = many(12, (index) => ({
+    properties: { kind: { enum: [`k${index}`] }, [`v${index}`]: { type: "integer" } },
+  }));
+  const other = {
+    not: { required: ["kind"], properties: { kind: { enum: many(12, (index) => `k${index}`) } } },
+  };
+
+  test.each([
+    ["listed", kinds],
+    ["with all others", [other, ...kinds]],
+    ["by reference", many(12, (index) => ({ $ref: `#/$defs/d${index}` }))],
+  ])("%s", (_name, oneOf) => {
+    const { schema, issues } = compile({
+      type: "object",
+      required: ["kind"],
+      properties: { kind: { type: "string" } },
+      oneOf,
+      $defs: Object.fromEntries(kinds.map((kind, index) => [`d${index}`, kind])),
+    });
+    expect(issues).toEqual([]);
+    const branches = schema?.["anyOf"] as { properties: Record<string, unknown> }[];
+    expect(branches).toHaveLength(oneOf.length);
+    expect(branches.at(-1)?.properties).toEqual({
+      kind: { type: "string", enum: ["k11"] },
+      v11: { type: "integer" },
+    });
+  });
 });
 
 test("names that patterns match in too many ways are left open, not forbidden", () => {

@@ -86,14 +86,15 @@ function rest(context: KeywordContext, keyword: string, from: number): Way[] {
 }
 
 function contains(_value: unknown, context: KeywordContext): Way[] {
-  const { schema, scopes, node, holds } = context;
+  const { schema, scopes, node, holds, document } = context;
   const min = expectCount(schema["minContains"] ?? 1);
   const max = schema["maxContains"] === undefined ? Infinity : expectCount(schema["maxContains"]);
   const literal = context.literal(true, "contains");
   const way = (fewest: number, most: number): Way => ({
     change: (facts) => {
       facts.contains.push({ from: 0, min: fewest, max: most, literal, path: node.path });
-      for (const scope of facts.scopesAt(scopes)) scope.contains = true;
+      const evaluated = document.isOf2019 ? [] : facts.scopesAt(scopes);
+      for (const scope of evaluated) scope.contains.push(literal);
       return fewest <= most;
     },
   });
@@ -120,13 +121,12 @@ export function arrayAlternatives(facts: Facts, solver: Solver): ArrayAlternativ
   return containsVariants(facts, solver).flatMap((variant) => build(facts, variant, solver));
 }
 
-function applyUnevaluated(facts: Facts, { report }: Solver): void {
-  for (const scope of facts.scopes) {
-    if (scope.items === null || scope.allItems) continue;
-    if (scope.contains) {
-      const reason = "stands beside contains, whose matches count as evaluated";
-      report({ path: scope.node.path, keyword: "unevaluatedItems", reason });
-    } else facts.items.push({ from: scope.itemCount, literal: scope.items });
+function applyUnevaluated(facts: Facts, { made }: Solver): void {
+  for (const { items, allItems, itemCount, contains: found } of facts.scopes) {
+    if (items === null || allItems) continue;
+    const any = [...found, items].map(({ node }) => node.schema);
+    const literal = found.length === 0 ? items : made({ anyOf: any }, items.node.base);
+    facts.items.push({ from: itemCount, literal });
   }
 }
 
@@ -225,7 +225,7 @@ function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): 
     if (areDisjoint(prefix.slice(0, tuple.max), solver)) return [tuple];
   } else if (prefix.length === 0) {
     const values = valuesOf(rest, solver);
-    const lists = listsWithoutRepeats(values, array, mostLists[solver.hasDistinct ? "few" : "all"]);
+    const lists = listsWithoutRepeats(values, array, mostLists[solver.hasRules ? "few" : "all"]);
     if (lists !== null) {
       solver.count(lists.length * perList);
       return lists.map((list) => ({
@@ -236,7 +236,7 @@ function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): 
         max: list.length,
       }));
     }
-    if (solver.hasDistinct && values !== null && values.length <= mostDistinct)
+    if (solver.hasRules && values !== null && values.length <= mostDistinct)
       return array.min > values.length
         ? []
         : [{ ...array, max: Math.min(max, values.length), distinct: values }];

@@ -15,7 +15,7 @@ import { type Keyword, type KeywordContext, type Way, Unsupported } from "./keyw
 import { numberKeywords } from "./numbers.ts";
 import { objectKeywords } from "./objects.ts";
 import { stringKeywords } from "./strings.ts";
-import { withoutImplied } from "./tagged-union.ts";
+import { referredBy, withoutImplied } from "./tagged-union.ts";
 
 const keywords = new Map<string, Keyword>(
   Object.entries({
@@ -42,6 +42,8 @@ interface Choice {
   ways: Way[];
   node: SchemaNode;
   keyword: string;
+  /** What must fail, which may turn out to do so. */
+  refused?: Literal;
 }
 
 interface ExpandOptions {
@@ -77,6 +79,10 @@ export class Expander {
       const choice = takeSmallest(branch.choices);
       if (choice === undefined) {
         complete.push(branch.facts);
+        continue;
+      }
+      if (choice.refused !== undefined && this.#fails(branch.facts, choice.refused)) {
+        branches.push(branch);
         continue;
       }
       const ways = choice.ways.filter((way) => !this.#isExcluded(branch.facts, way));
@@ -132,13 +138,14 @@ export class Expander {
   /** It wants something else of a property that is needed, as constants tell. */
   #isExcluded({ properties, required }: Facts, { literals = [] }: Way): boolean {
     return literals.some(({ node, holds }) => {
-      if (!holds || !isJsonObject(node.schema)) return false;
-      const { properties: wanted } = node.schema;
+      const at = holds ? referredBy(this.#document, node) : null;
+      if (at === null || !isJsonObject(at.schema)) return false;
+      const { properties: wanted } = at.schema;
       return Object.keys(isJsonObject(wanted) ? wanted : {}).some((name) => {
         const known = properties.get(name);
         if (known === undefined || !required.has(name)) return false;
         this.#options.steps.count(known.length);
-        const own = { node: this.#document.child(node, "properties", name), holds, scopes: [] };
+        const own = { node: this.#document.child(at, "properties", name), holds, scopes: [] };
         return withoutImplied(this.#document, [...known, own]) === null;
       });
     });
@@ -147,8 +154,14 @@ export class Expander {
   #unfold(branch: Branch, literal: Literal): boolean {
     const { schema } = literal.node;
     if (typeof schema === "boolean") return schema === literal.holds;
+    if (!literal.holds && this.#fails(branch.facts, literal)) return true;
     const context = this.#context(branch, literal, schema);
-    return literal.holds ? this.#require(branch, context) : this.#refuse(branch, context);
+    return literal.holds ? this.#require(branch, context) : this.#refuse(branch, context, literal);
+  }
+
+  /** What cannot hold fails. */
+  #fails(facts: Facts, refused: Literal): boolean {
+    return this.#isExcluded(facts, { literals: [{ ...refused, holds: true }] });
   }
 
   #require(branch: Branch, context: KeywordContext): boolean {
@@ -176,7 +189,7 @@ export class Expander {
   }
 
   /** The conjunction fails where one keyword does. */
-  #refuse(branch: Branch, context: KeywordContext): boolean {
+  #refuse(branch: Branch, context: KeywordContext, refused: Literal): boolean {
     const { node } = context;
     const ways: Way[] = [];
     for (const [keyword, value, meaning] of this.#keywordsOf(context)) {
@@ -188,7 +201,7 @@ export class Expander {
     const [way] = ways;
     if (way === undefined) return false;
     if (ways.length === 1) return take(branch, way);
-    branch.choices.push({ ways, node, keyword: "not" });
+    branch.choices.push({ ways, node, keyword: "not", refused });
     return true;
   }
 
@@ -259,7 +272,7 @@ export class Expander {
       allProperties: false,
       itemCount: 0,
       allItems: false,
-      contains: false,
+      contains: [],
     });
     // What the outer ones see of this node is everything, once the inner one has spoken.
     for (const outer of facts.scopesAt(scopes)) {

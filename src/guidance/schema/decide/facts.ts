@@ -47,7 +47,8 @@ export interface Scope {
   allProperties: boolean;
   itemCount: number;
   allItems: boolean;
-  contains: boolean;
+  /** What matches one of them is evaluated. */
+  contains: Literal[];
 }
 
 /** Where something was said that no mask may be able to hold. */
@@ -126,6 +127,7 @@ export class Facts {
       ...scope,
       names: new Set(scope.names),
       patterns: [...scope.patterns],
+      contains: [...scope.contains],
     }));
     return copy;
   }

@@ -65,6 +65,16 @@ const templateText = `[a-zA-Z0-9_.!~*();:@&=+$,/?#-]|%${hex}{2}`;
 const uriTemplate = `(?:${templateText}|\\{[+#./;?&]?${variable}(?:,${variable})*\\})*`;
 const pointerCharacter = `(?:[a-zA-Z0-9_.!$&'()*+,;:=@-]|%${hex}{2}|~0|~1)`;
 const sextet = "[a-zA-Z0-9+/]";
+/** As JavaScript reads expressions with and without its flag `u`, and most other languages do: groups two levels deep, ranges that cannot be empty. */
+const escapedText = "\\\\(?:[dDsSwWtnrfv.*+?^$(){}|/\\[\\]\\\\]|u[0-9a-fA-F]{4})";
+const ordered = "a-[b-z]|[a-y]-z|A-[B-Z]|[A-Y]-Z|0-[1-9]|[0-8]-9";
+const inClass = `[^\\\\\\[\\]^-]|${escapedText}|\\\\-`;
+const atomOfRegex = `(?:[^\\\\()\\[\\]{}*+?|^$]|${escapedText}|\\[\\^?-?(?:(?:${ordered})-?|${inClass})+-?\\])`;
+const times =
+  "(?:(?:[*+?]|\\{(?:[0-9]{1,3},?|[0-9]{1,3},[1-9][0-9]{3}|[0-9],[1-9][0-9]{1,2}|[01],[1-9])\\})\\??)?";
+const partsOfRegex = (inner: string): string =>
+  `(?:[|^$]|\\\\[bB]|\\(\\?<?[=!]${inner}\\)|(?:${atomOfRegex}|\\((?:\\?:)?${inner}\\))${times})*`;
+const regex = partsOfRegex(partsOfRegex(`(?:[|^$]|${atomOfRegex}${times})*`));
 const base64 = `(?:${sextet}{4})*(?:${sextet}{2}==|${sextet}{3}=)?`;
 
 /** What the validator accepts, and may be more: of each format whose mask is narrower. */
@@ -130,6 +140,7 @@ const known = new Map<string, Format>([
   ["byte", { pattern: base64, widest: widest.byte }],
   ["iso-time", { pattern: `${clock}(?:${zone})?`, widest: widest.time }],
   ["iso-date-time", { pattern: `${date}[tT ]${clock}(?:${zone})?`, widest: widest.dateTime }],
+  ["regex", { pattern: regex, widest: "[\\s\\S]*" }],
   ["json-pointer", { pattern: "(?:/(?:[^~/]|~0|~1)*)*" }],
   ["json-pointer-uri-fragment", { pattern: `#(?:/${pointerCharacter}*)*` }],
   ["relative-json-pointer", { pattern: "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~0|~1)*)*)" }],
@@ -150,9 +161,6 @@ export function isOfFormat(name: string, text: string): boolean {
   return typeof judge === "function" ? (judge as (text: string) => boolean)(text) : true;
 }
 
-/** The validator checks it, and no mask can. */
-const unmasked = new Set(["regex"]);
-
-export function formatOf(name: string): Format | "annotation" | "unmasked" {
-  return known.get(name) ?? (unmasked.has(name) ? "unmasked" : "annotation");
+export function formatOf(name: string): Format | "annotation" {
+  return known.get(name) ?? "annotation";
 }

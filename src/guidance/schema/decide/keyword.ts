@@ -61,14 +61,14 @@ export interface KeywordContext {
 export interface Solver {
   /** Objects with named properties have no others unless the schema says so. */
   readonly isClosed: boolean;
-  /** `distinct` arrays can be written. */
-  readonly hasDistinct: boolean;
+  /** What is written in rules can be. */
+  readonly hasRules: boolean;
   readonly conjunctions: Conjunctions;
   readonly count: Count;
   report(issue: SchemaIssue): void;
   state(literals: readonly Literal[]): State;
-  /** A schema that is not in the document. */
-  made(schema: unknown): Literal;
+  /** A schema that is not in the document. @param base of references in it */
+  made(schema: unknown, base?: string): Literal;
   alternatives(type: JsonType, literals: readonly Literal[]): Alternative[];
   /** Could a value of any type satisfy all of these? True also where it cannot be told. */
   mayHold(literals: readonly Literal[]): boolean;

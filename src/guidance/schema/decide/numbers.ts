@@ -1,6 +1,7 @@
 /** Numbers: what keywords say of them, and their intervals. */
 
 import type { JsonObject, ScalarAlternative } from "../types.ts";
+import { fractionKeyword } from "../write/fractions.ts";
 import type { Excluded, Facts } from "./facts.ts";
 import {
   type Keyword,
@@ -72,7 +73,10 @@ function isShort(value: number): boolean {
   return scaled > 0 && scaled < 2 ** 32;
 }
 
-export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
+/** Limits of numbers that are no integers: written in digits. */
+const mostWhole = 1e15;
+
+export function numbers(facts: Facts, { report, hasRules }: Solver): ScalarAlternative[] {
   if (facts.values !== null) {
     const excluded = new Set(facts.excluded.map(({ value }) => value));
     const values = facts.values.filter(
@@ -81,6 +85,8 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
     return values.length === 0 ? [] : [{ type: "number", schema: { enum: values }, values }];
   }
   if (facts.notInteger !== null) {
+    const fractions = hasRules ? fractionsIn(facts) : null;
+    if (fractions !== null) return fractions;
     const reason = "is negated for integer: numbers with a fraction cannot be told from others";
     report({ ...facts.notInteger, reason });
     facts.integer = null;
@@ -107,6 +113,19 @@ export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
   );
   if (values.length > 0) written.push({ type: "number", schema: { enum: values }, values });
   return written;
+}
+
+/** Numbers that are no integers. @returns null where more is said of them than integers as limits */
+function fractionsIn(facts: Facts): ScalarAlternative[] | null {
+  const low = Math.max(facts.minimum, facts.exclusiveMinimum);
+  const high = Math.min(facts.maximum, facts.exclusiveMaximum);
+  const isLimit = (limit: number): boolean =>
+    Math.abs(limit) === Infinity || (Number.isInteger(limit) && Math.abs(limit) <= mostWhole);
+  const isPlain = facts.excluded.every(({ value }) => Number.isInteger(value));
+  if (!isLimit(low) || !isLimit(high) || !isPlain || facts.multiples.length > 0) return null;
+  const limits = [low, high].map((limit) => (Math.abs(limit) === Infinity ? null : limit));
+  const schema = { type: "number", [fractionKeyword]: limits };
+  return low < high ? [{ type: "number", values: null, schema }] : [];
 }
 
 /**
@@ -183,10 +202,10 @@ function intervals(facts: Facts, report: Solver["report"]): JsonObject[] {
     pieces.push({ ...low, exclusiveMaximum: hole });
     low = { exclusiveMinimum: hole };
   }
-  const steps = facts.integer === true ? [1, ...facts.multiples] : facts.multiples;
+  const step = commonMultiple(facts.integer === true ? [1, ...facts.multiples] : facts.multiples);
   return [...pieces, { ...low, ...upperLimit(facts) }]
     .map(withinEngine)
-    .filter((range) => isInhabited(range) && steps.every((step) => hasMultiple(range, step)));
+    .filter((range) => isInhabited(range) && (step === null || hasMultiple(range, step)));
 }
 
 /** A range that the mask engine would have to write with a digit more than it has, were it open. */
@@ -235,6 +254,22 @@ function hasMultiple(range: JsonObject, of: number): boolean {
   const from = Math.round(low * scale) + (minimum === undefined ? 1 : 0);
   const to = Math.round(high * scale) - (maximum === undefined ? 1 : 0);
   return Math.ceil(from / step) * step <= to;
+}
+
+/** @returns null where there is none, or none that is exact */
+function commonMultiple(steps: readonly number[]): number | null {
+  const scale = 10 ** Math.max(0, ...steps.map(decimalsOf));
+  let common = 0;
+  for (const step of steps) {
+    const units = Math.round(step * scale);
+    common = common === 0 ? units : (common / commonDivisor(common, units)) * units;
+    if (!Number.isSafeInteger(common)) return null;
+  }
+  return common === 0 ? null : common / scale;
+}
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b);
 }
 
 function isInhabited(range: JsonObject): boolean {

@@ -1,6 +1,6 @@
 /** All states that a schema's values may be in, worked out from its root. */
 
-import { type ErrorCode, FermataError } from "../../../errors.ts";
+import { FermataError } from "../../../errors.ts";
 import type { SchemaDocument } from "../read/document.ts";
 import type { Alternative, JsonType, Literal, ObjectAlternative, State } from "../types.ts";
 import type { SchemaIssue } from "../types.ts";
@@ -23,18 +23,12 @@ const perFact = 10;
 /** How deep it is looked whether two branches exclude each other. */
 const maxProbeDepth = 4;
 
-/** Why what an error ends is left open. */
-const tooDear: Partial<Record<ErrorCode, string>> = {
-  schema_too_large: "makes too many combinations with what it leads to",
-  schema_timeout: "was not worked out in time",
-};
-
 interface StatesOptions {
   /** Objects with named properties have no others unless the schema says so. */
   closed: boolean;
   objectOnly: boolean;
-  /** `distinct` arrays can be written. */
-  hasDistinct: boolean;
+  /** What is written in rules can be. */
+  hasRules: boolean;
   steps: Steps;
   leavesOpen: boolean;
 }
@@ -44,8 +38,6 @@ export class States {
   /** In the order they were met. */
   readonly all: State[] = [];
   readonly issues = new Map<string, SchemaIssue>();
-  /** The time was over before all was worked out. */
-  isTimedOut = false;
   readonly #document: SchemaDocument;
   readonly #solver: Solver;
   readonly #steps: Steps;
@@ -55,19 +47,19 @@ export class States {
   readonly #probes = new Map<string, boolean>();
   #probeDepth = 0;
 
-  /** @throws FermataError schema_too_large | schema_timeout, unless it `leavesOpen` what takes too much */
+  /** @throws FermataError schema_too_large, unless it `leavesOpen` what takes too much */
   constructor(document: SchemaDocument, options: StatesOptions) {
-    const { closed, objectOnly, hasDistinct, steps, leavesOpen } = options;
+    const { closed, objectOnly, hasRules, steps, leavesOpen } = options;
     this.#document = document;
     this.#steps = steps;
     this.#solver = {
       isClosed: closed,
-      hasDistinct,
+      hasRules,
       conjunctions: new Conjunctions(steps),
       count: steps.count,
       report: (issue) => this.#report(issue),
       state: (literals) => this.#stateOf(literals),
-      made: (schema) => this.#made(schema),
+      made: (schema, base) => this.#made(schema, base),
       alternatives: (type, literals) => this.#alternatives(type, literals),
       mayHold: (literals) => this.#probe(jsonTypes, literals),
     };
@@ -84,25 +76,20 @@ export class States {
       try {
         this.#workOut(this.all[next]!);
       } catch (error) {
-        if (anything === null || !(error instanceof FermataError)) throw error;
-        const reason = tooDear[error.code];
-        if (reason === undefined) throw error;
-        this.isTimedOut = error.code === "schema_timeout";
-        this.#leaveOpen(next, anything, { objectOnly, reason });
+        const isTooLarge = error instanceof FermataError && error.code === "schema_too_large";
+        if (anything === null || !isTooLarge) throw error;
+        this.#leaveOpen(next, anything, objectOnly);
         break;
       }
     }
   }
 
   /** All states from there on. */
-  #leaveOpen(
-    from: number,
-    anything: Alternative[],
-    { objectOnly, reason }: { objectOnly: boolean; reason: string },
-  ): void {
+  #leaveOpen(from: number, anything: Alternative[], objectOnly: boolean): void {
     const [literal] = this.all[from]!.literals;
     const { schema = true, path = "#" } = literal?.node ?? {};
     const [keyword = "type"] = Object.keys(schema);
+    const reason = "makes too many combinations with what it leads to";
     this.#report({ path, keyword, reason });
     for (const state of this.all.slice(from)) {
       const isObject = objectOnly && state === this.root;
@@ -176,8 +163,8 @@ export class States {
     }
   }
 
-  #made(schema: unknown): Literal {
-    return { node: this.#document.make(schema, "#"), holds: true, scopes: [] };
+  #made(schema: unknown, base?: string): Literal {
+    return { node: this.#document.make(schema, "#", base), holds: true, scopes: [] };
   }
 
   #stateOf(literals: readonly Literal[]): State {

@@ -1,16 +1,22 @@
 /** Strings: what keywords say of them, and the mask engine's keywords for it. */
 
-import { areDisjoint, matches, maxMatchLength } from "../regex/automaton.ts";
+import { areDisjoint, matches, maxMatchLength, share } from "../regex/automaton.ts";
 import { checkCounts } from "../regex/cost.ts";
-import { complementOf } from "../regex/complement.ts";
+import { complementOf, mostTogether } from "../regex/complement.ts";
 import { type Regex, RegexError, parseRegex } from "../regex/parse.ts";
 import { parseAsOne, parsePattern } from "../regex/pattern.ts";
 import { writeAllBut, writeOneOf } from "../regex/write.ts";
 import type { JsonObject, ScalarAlternative } from "../types.ts";
-import type { Count } from "../steps.ts";
+import { type Count, uncounted } from "../steps.ts";
 import type { Excluded, Facts, PatternFact } from "./facts.ts";
 import { formatOf, isOfFormat } from "./formats.ts";
-import { type WrittenConditions, withLengthsApart, writeConditions } from "./lengths.ts";
+import {
+  type Lengths,
+  type WrittenConditions,
+  lengthsOf,
+  withLengthsApart,
+  writeConditions,
+} from "./lengths.ts";
 import {
   type Keyword,
   type KeywordContext,
@@ -50,7 +56,6 @@ export const stringKeywords: Record<string, Keyword> = {
       const format = typeof value === "string" ? formatOf(value) : "annotation";
       if (format === "annotation") return holds ? always : never;
       if (!holds) unsupported("is negated: text that is not of the format cannot be described");
-      if (format === "unmasked") unsupported("has a format that masks do not support");
       return fact((facts) => facts.formats.push({ name: value as string, path: node.path }));
     },
   },
@@ -146,15 +151,21 @@ export function strings(facts: Facts, solver: Solver): ScalarAlternative[] {
     max: facts.maxLength,
   });
   if (lengths.min > lengths.max) return [];
-  const held = heldTogether(patterns, lengths.min, facts, solver);
+  const held = heldTogether(patterns, lengths, facts, solver);
   if (held === null) return [];
   const max = Math.min(lengths.max, ...held.map((one) => one.maxLength));
   const written = writtenPatterns(held, { min: lengths.min, max }, solver);
   const regexes = written.patterns;
+  if (written.shortened !== null) {
+    const reason = `is more than ${written.shortened} beside a pattern or a format`;
+    report({ path: held[0]!.path, keyword: "minLength", reason });
+  }
   const excluded: string[] = [];
   for (const { value, ...place } of facts.excluded as (Excluded & { value: string })[]) {
-    if (!isLong(value)) excluded.push(value);
-    else report({ ...place, reason: "is negated and has a text that is too long" });
+    if (!hasLength(facts, value)) continue;
+    if (!isLong(value)) {
+      if (fits(facts, value, count)) excluded.push(value);
+    } else report({ ...place, reason: "is negated and has a text that is too long" });
   }
   count(excluded.join("").length * perCharacter);
   if (excluded.length > 0) regexes.push(writeAllBut(excluded));
@@ -178,6 +189,8 @@ function fits({ patterns, formats }: Facts, value: string, count: Count): boolea
 }
 
 interface TextFact extends PatternFact {
+  /** What it matches, with its own lengths. */
+  whole: Regex;
   /** All that the validator accepts: the mask of a format is narrower. */
   widest: Regex;
   /** Of the mask. */
@@ -190,22 +203,53 @@ interface TextFact extends PatternFact {
  */
 function heldTogether(
   patterns: readonly PatternFact[],
-  minLength: number,
+  lengths: Lengths,
   facts: Facts,
   { count, report }: Solver,
 ): TextFact[] | null {
   const kept: TextFact[] = [];
   const needed = patterns.filter((one) => !isImplied(one, patterns, count));
-  for (const one of [...needed.map(asWritten), ...formatsOf(facts)]) {
-    const excluded = kept.filter((other) => areDisjoint(other.regex, one.regex, count));
+  const formats = formatsOf(facts);
+  const isMany = needed.length + formats.length > mostApart;
+  for (const one of [
+    ...(isMany ? withOneExcluding(needed, count) : needed).map(asWritten),
+    ...formats,
+  ]) {
+    const excluded = kept.filter((other) => areDisjoint(other.whole, one.whole, count));
     if (excluded.some((other) => areDisjoint(other.widest, one.widest, count))) return null;
-    if (excluded.length === 0 && minLength <= one.maxLength) kept.push(one);
+    if (!haveCommon(lengths, lengthsOf(one.widest))) return null;
+    const { min, max } = lengthsOf(one.whole);
+    const mayFit = haveCommon(lengths, { min, max: Math.min(max, one.maxLength) });
+    if (excluded.length === 0 && mayFit) kept.push(one);
     else {
       const reason = "has a mask that leaves no text beside the other keywords";
       report({ path: one.path, keyword: one.keyword, reason });
     }
   }
   return kept;
+}
+
+function haveCommon(a: Lengths, b: Lengths): boolean {
+  return a.min <= b.max && b.min <= a.max;
+}
+
+/** More are written together where they can be. */
+const mostApart = 4;
+
+/** What excludes texts, as one that excludes all of them. */
+function withOneExcluding(patterns: readonly PatternFact[], count: Count): readonly PatternFact[] {
+  const excluding = patterns.filter(({ excludes }) => excludes !== undefined);
+  const excludes: Regex = { kind: "or", options: excluding.map((one) => one.excludes!) };
+  try {
+    const regex = complementOf(excludes, count, mostTogether);
+    const source = excluding.map((one) => one.source).join(" and ");
+    if (regex === null || excluding.length < 2) return patterns;
+    const others = patterns.filter((one) => one.excludes === undefined);
+    return [...others, { ...excluding[0]!, source, regex, excludes }];
+  } catch (error) {
+    if (error instanceof RegexError) return patterns;
+    throw error;
+  }
 }
 
 /** What it excludes matches no text that the others match. */
@@ -220,17 +264,19 @@ function isImplied(
   );
 }
 
-function asWritten(pattern: PatternFact): TextFact {
-  return { ...pattern, widest: pattern.regex, maxLength: Infinity };
+function asWritten(pattern: PatternFact & { whole?: Regex }): TextFact {
+  const { regex, whole = regex } = pattern;
+  return { ...pattern, whole, widest: whole, maxLength: Infinity };
 }
 
-/** Read once: they are the same for every schema. */
+/** Read once: they are the same for every schema, and count for none. */
 const formatPatterns = new Map<string, Regex>();
 
 function regexOf(source: string): Regex {
   let regex = formatPatterns.get(source);
   if (regex === undefined) {
     regex = parseRegex(source);
+    share(regex, uncounted);
     formatPatterns.set(source, regex);
   }
   return regex;
@@ -245,13 +291,13 @@ function formatsOf({ formats }: Facts): TextFact[] {
     const { pattern, widest = pattern, maxLength = Infinity } = format;
     const source = `^(?:${pattern})$`;
     const [regex, all] = [regexOf(source), regexOf(`^(?:${widest})$`)];
-    return { source, regex, path, keyword: "format", widest: all, maxLength };
+    return { source, regex, whole: regex, path, keyword: "format", widest: all, maxLength };
   });
 }
 
 function writtenPatterns(
   patterns: readonly PatternFact[],
-  lengths: { min: number; max: number },
+  lengths: Lengths,
   { report, conjunctions, count }: Solver,
 ): WrittenConditions {
   const bySource = new Map(patterns.map((pattern) => [pattern.source, pattern]));

@@ -64,7 +64,7 @@ function readOutline(
 }
 
 /** What a reference leads to, or the node itself. */
-function referredBy(document: SchemaDocument, node: SchemaNode): SchemaNode | null {
+export function referredBy(document: SchemaDocument, node: SchemaNode): SchemaNode | null {
   let at = node;
   for (let count = 0; isJsonObject(at.schema) && typeof at.schema["$ref"] === "string"; count++) {
     const next = document.resolve(at, at.schema["$ref"]);

@@ -17,6 +17,8 @@ type DynamicScope = ReadonlyMap<string, string>;
 
 export class SchemaDocument {
   readonly draft: Draft;
+  /** What `contains` finds counts as evaluated from 2020-12 on. */
+  readonly isOf2019: boolean;
   readonly root: SchemaNode;
   readonly #value: unknown;
   readonly #contents = new Contents();
@@ -47,6 +49,7 @@ export class SchemaDocument {
     const schema = withMetaSchemas(modern.schema);
     this.#value = schema;
     this.draft = modern.draft;
+    this.isOf2019 = isJsonObject(value) && String(value["$schema"]).includes("2019-09");
     this.#resources.set(rootBase, "");
     this.#collect(schema, "", rootBase);
     this.root = this.#at("", schema, this.baseAt("", rootBase), "");

@@ -11,7 +11,7 @@ import { type CharacterSet, type Range, rangesOf } from "./sets.ts";
 export const maxMatchLength = 1000;
 
 /** Of comparisons. */
-const maxCompared = { states: 400, pairs: 50_000 };
+const maxCompared = { states: 1500, pairs: 50_000 };
 
 /** Lookups for each. */
 const perPair = 10;
@@ -28,6 +28,13 @@ export const first = 0;
 export const last = 1;
 const anyCharacter: CharacterSet = { kind: "set", ranges: [], properties: [], negated: true };
 const automata = new WeakMap<Regex, AutomatonState[]>();
+const shared = new WeakSet<Regex>();
+
+/** Of several schemas: each counts the automaton where it reads the expression, not only the one that has it built. */
+export function share(regex: Regex, count: Count): void {
+  count(sizeOf(regex) * perState);
+  shared.add(regex);
+}
 
 /** @returns whether `regex` matches somewhere in `text` */
 export function matches(regex: Regex, text: string, count: Count = uncounted): boolean {
@@ -118,7 +125,8 @@ function compare(a: Regex, b: Regex, count: Count): boolean {
 export function automatonOf(regex: Regex, count: Count): AutomatonState[] {
   const known = automata.get(regex);
   if (known !== undefined) return known;
-  const states = statesOf(regex, { before: true, after: true }, count);
+  const isCounted = shared.has(regex);
+  const states = statesOf(regex, { before: true, after: true }, isCounted ? uncounted : count);
   automata.set(regex, states);
   return states;
 }

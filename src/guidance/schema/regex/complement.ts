@@ -7,11 +7,13 @@ import type { Regex } from "./parse.ts";
 
 /** Of the deterministic automaton, and of what is written of it. */
 const most = { states: 40, size: 2000 };
+/** Of several expressions together, as of a language's keywords. */
+export const mostTogether = { states: 400, size: 4000 };
 /** Longer is not looked for it. */
 const maxLookups = 1_000_000;
 
 /** @returns null where it matches every text. @throws RegexError, to follow "the pattern" */
-export function complementOf(regex: Regex, countAll: Count): Regex | null {
+export function complementOf(regex: Regex, countAll: Count, limits = most): Regex | null {
   let lookups = 0;
   const count: Count = (taken) => {
     lookups += taken;
@@ -33,5 +35,5 @@ export function complementOf(regex: Regex, countAll: Count): Regex | null {
     isEnd: (places: readonly number[], isStart: boolean) =>
       !closed(states, places, { start: isStart, end: true }).includes(last),
   };
-  return expressionOf(machine, kindsOfCharacters(states), most, count);
+  return expressionOf(machine, kindsOfCharacters(states), limits, count);
 }

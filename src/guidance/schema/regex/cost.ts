@@ -2,6 +2,7 @@
 
 import { RecentMap } from "../../../recent-map.ts";
 import type { Steps } from "../steps.ts";
+import { automatonOf } from "./automaton.ts";
 import { isSmallTogether } from "./conjunction.ts";
 import { isSimple } from "./narrow.ts";
 import { type Regex, RegexError, sizeOf } from "./parse.ts";
@@ -74,6 +75,9 @@ export class Conjunctions {
   }
 
   #tell(key: string, patterns: readonly Pattern[]): boolean {
+    const regexes = patterns.map(({ regex }) => regex);
+    // Of this schema, whether it was remembered or not.
+    for (const regex of regexes) automatonOf(regex, this.#steps.count);
     let lookups = 0;
     const count = (taken: number): void => {
       lookups += taken;
@@ -86,7 +90,6 @@ export class Conjunctions {
         count(before.lookups);
         return before.isSmall;
       }
-      const regexes = patterns.map(({ regex }) => regex);
       const isSmall = isSmallTogether(regexes, joined.states, count);
       remembered.set(key, { isSmall, lookups });
       return isSmall;

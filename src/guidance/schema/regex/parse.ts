@@ -7,16 +7,18 @@
  */
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
+import { beyondAscii, inBothCases, thirdForms } from "./cases.ts";
 import { type JavaScriptRegex, asJavaScript, readingsOf } from "./dialect.ts";
-import { narrowingRoom, withNarrowSets } from "./narrow.ts";
+import { narrowingRoom, withNarrowSets, withoutBoundaries } from "./narrow.ts";
 import { type CharacterSet, type Range, invert, merge } from "./sets.ts";
-import type { Look, Regex } from "./tree.ts";
+import { type Look, type Regex, RegexError } from "./tree.ts";
 
-export type { Look, Regex } from "./tree.ts";
+export { type Look, type Regex, RegexError } from "./tree.ts";
 
-export class RegexError extends SyntaxError {}
-
-const maxLength = 2000;
+/** Of what is read at all. */
+const maxLength = 32_768;
+/** Characters, ranges of characters and anchors. */
+const maxParts = 2000;
 const maxNesting = 100;
 /** Positions in the expression once its counted repetitions are written out. */
 const maxSize = 20_000;
@@ -69,6 +71,7 @@ export function parseWithLooks(source: string, isNegated = false): Regex {
   if (source.length > maxLength) throw new RegexError(`is longer than ${maxLength} characters`);
   const written = asJavaScript(source);
   const regex = new TreeBuilder(written, isNegated).pattern(read(written.source));
+  if (partsIn(regex) > maxParts) throw new RegexError(`has more than ${maxParts} characters`);
   if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
   return regex;
 }
@@ -95,6 +98,22 @@ function firstLook(parts: readonly Regex[]): Look | null {
     if (look !== null) return look;
   }
   return null;
+}
+
+function partsIn(regex: Regex): number {
+  switch (regex.kind) {
+    case "concat":
+      return regex.parts.reduce((sum, part) => sum + partsIn(part), 0);
+    case "or":
+      return regex.options.reduce((sum, option) => sum + partsIn(option), 0);
+    case "repeat":
+    case "look":
+      return partsIn(regex.body);
+    case "set":
+      return Math.max(1, regex.ranges.length);
+    default:
+      return 1;
+  }
 }
 
 /** Positions, once counted repetitions are written out. */
@@ -141,6 +160,7 @@ function tooDeep(): RegexError {
 class TreeBuilder {
   readonly #dialect: JavaScriptRegex;
   readonly #room = { left: narrowingRoom };
+  readonly #boundaries = new Set<Regex>();
   #isNegated: boolean;
 
   constructor(dialect: JavaScriptRegex, isNegated: boolean) {
@@ -149,27 +169,35 @@ class TreeBuilder {
   }
 
   pattern({ alternatives }: AST.Pattern): Regex {
-    return this.#alternatives(alternatives, 1);
+    return this.#alternatives(alternatives, 1, { before: "any text", behind: "any text" });
   }
 
-  #alternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
+  #alternatives(
+    alternatives: readonly AST.Alternative[],
+    depth: number,
+    around: Around = {},
+  ): Regex {
     if (depth > maxNesting) throw tooDeep();
-    const options = alternatives.map(({ elements }) => this.#row(elements, depth));
+    const options = alternatives.map(({ elements }) => this.#row(elements, depth, around));
     return options.length === 1 ? options[0]! : { kind: "or", options };
   }
 
-  #row(elements: readonly AST.Element[], depth: number): Regex {
-    const parts = withFirstItemApart(
-      withNarrowSets(
-        elements.map((element) => this.#element(element, depth)),
-        this.#room,
-      ),
-    );
+  #row(elements: readonly AST.Element[], depth: number, around: Around): Regex {
+    let isAtStart = around.before === "nothing";
+    const all = elements.map((element) => {
+      const part = this.#element(element, depth, isAtStart);
+      isAtStart = part.kind === "start" || (isAtStart && part.kind === "look");
+      return part;
+    });
+    const isBoundary = (part: Regex): boolean => this.#boundaries.has(part);
+    const whole = withoutBoundaries(withAround(all, around), isBoundary, this.#room);
+    if (around.before === "nothing" && whole?.[0]?.kind === "start") whole.shift();
+    const parts = withFirstItemApart(whole ?? withNarrowSets(all, this.#room));
     if (parts.length === 0) return { kind: "empty" };
     return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
   }
 
-  #element(element: AST.Element, depth: number): Regex {
+  #element(element: AST.Element, depth: number, isAtStart = false): Regex {
     switch (element.type) {
       case "Character":
         return this.#class([element], false);
@@ -194,18 +222,26 @@ class TreeBuilder {
       case "Assertion":
         if (element.kind === "start" || element.kind === "end") return { kind: element.kind };
         if (element.kind === "word") return this.#wordBoundary(element.negate);
-        return this.#look(element as AST.LookaroundAssertion, depth);
+        return this.#look(element as AST.LookaroundAssertion, depth, isAtStart);
       case "ExpressionCharacterClass":
         throw new RegexError("has a class of an unknown kind");
     }
   }
 
-  #look({ kind, negate, alternatives }: AST.LookaroundAssertion, depth: number): Look {
+  #look(
+    { kind, negate, alternatives }: AST.LookaroundAssertion,
+    depth: number,
+    isAtStart: boolean,
+  ): Look {
     const isNegated = this.#isNegated;
     this.#isNegated = isNegated !== negate;
-    const body = this.#alternatives(alternatives, depth + 1);
+    const ahead = kind === "lookahead";
+    const around: Around = ahead
+      ? { before: isAtStart ? "nothing" : undefined, behind: "any text" }
+      : { before: "any text" };
+    const body = this.#alternatives(alternatives, depth + 1, around);
     this.#isNegated = isNegated;
-    return { kind: "look", ahead: kind === "lookahead", negated: negate, body };
+    return { kind: "look", ahead, negated: negate, body };
   }
 
   /** Only one of the characters beside it is of a word; negated: both are, or none. */
@@ -222,7 +258,9 @@ class TreeBuilder {
       kind: "concat",
       parts: [side(false, before), side(true, before === negated)],
     }));
-    return { kind: "or", options };
+    const boundary: Regex = { kind: "or", options };
+    this.#boundaries.add(boundary);
+    return boundary;
   }
 
   #setOf(ranges: readonly Range[]): CharacterSet {
@@ -279,6 +317,22 @@ class TreeBuilder {
   }
 }
 
+/** What stands around a row; undefined: it is not known here. */
+interface Around {
+  before?: "any text" | "nothing" | undefined;
+  behind?: "any text" | undefined;
+}
+
+function withAround(parts: readonly Regex[], { before, behind }: Around): Regex[] {
+  const body: Regex = { kind: "set", ranges: [], properties: [], negated: true };
+  const any: Regex = { kind: "repeat", body, min: 0, max: Infinity };
+  const row = [...parts];
+  if (before !== undefined && parts[0]?.kind !== "start")
+    row.unshift({ kind: "start" }, ...(before === "nothing" ? [] : [any]));
+  if (behind !== undefined && parts.at(-1)?.kind !== "end") row.push(any, { kind: "end" });
+  return row;
+}
+
 /**
  * Lists as `(?:item,)*item` in the form `item(?:,item)*`, which matches the same. The mask engine looks how a text could
  * end, and of the first form it follows the items for as long as the text may be: beside a `maxLength` it gave up.
@@ -319,54 +373,6 @@ function hasAnchor(regex: Regex): boolean {
     default:
       return false;
   }
-}
-
-/** Which are the same letters as `s` and `k`: the long s and the sign of kelvin. */
-const thirdForms: { letter: Range; range: Range }[] = [
-  { letter: [0x73, 0x73], range: [0x17f, 0x17f] },
-  { letter: [0x6b, 0x6b], range: [0x212a, 0x212a] },
-];
-
-const hasCase = /[\p{Changes_When_Casemapped}\p{Changes_When_Casefolded}]/u;
-/** Characters of one range that are looked at: the ideographs of Chinese are fewer. */
-const mostLookedAt = 30_000;
-
-function isCaseless([first, last]: Range): boolean {
-  if (last - first > mostLookedAt) return false;
-  for (let code = first; code <= last; code++)
-    if (hasCase.test(String.fromCodePoint(code))) return false;
-  return true;
-}
-
-/**
- * @throws RegexError beyond ASCII, but for a letter that has one other form and for what has no case: there is no table of the
- * others here
- */
-function inBothCases([first, last]: Range, negated: boolean): Range[] {
-  if (last > 127) {
-    if (isCaseless([first, last])) return [[first, last]];
-    const character = String.fromCodePoint(first);
-    const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
-    const isPair = lower.toUpperCase() === upper && upper.toLowerCase() === lower;
-    const isOne = isPair && (character === lower || character === upper);
-    if (negated || first !== last || !isOne) throw beyondAscii();
-    return [lower, upper].map((text): Range => [text.codePointAt(0)!, text.codePointAt(0)!]);
-  }
-  const part = (from: number, to: number, shift: number): Range[] => {
-    const low = Math.max(first, from);
-    const high = Math.min(last, to);
-    return low <= high ? [[low + shift, high + shift]] : [];
-  };
-  const both: Range[] = [[first, last], ...part(65, 90, 32), ...part(97, 122, -32)];
-  if (!negated) return both;
-  const third = thirdForms.filter(({ letter: [code] }) =>
-    both.some(([from, to]) => code >= from && code <= to),
-  );
-  return [...both, ...third.map(({ range }) => range)];
-}
-
-function beyondAscii(): RegexError {
-  return new RegexError("ignores the case of characters beyond ASCII");
 }
 
 function nameOf({ key, value }: AST.UnicodePropertyCharacterSet): string {

@@ -2,6 +2,7 @@
 
 import { RecentMap } from "../../../recent-map.ts";
 import type { Count } from "../steps.ts";
+import { share } from "./automaton.ts";
 import { complementOf } from "./complement.ts";
 import { withoutLooks } from "./looking.ts";
 import { upToFirst } from "./narrow.ts";
@@ -84,7 +85,9 @@ function remembered(
       lookups += taken;
       count(taken);
     };
-    before = { outcome: outcomeOf(() => make(counted)), lookups };
+    const outcome = outcomeOf(() => make(counted));
+    if ("regexes" in outcome) for (const regex of outcome.regexes ?? []) share(regex, counted);
+    before = { outcome, lookups };
     known.set(key, before);
   } else count(before.lookups);
   if ("problem" in before.outcome) throw new RegexError(before.outcome.problem);

@@ -19,3 +19,6 @@ export interface Look {
   negated: boolean;
   body: Regex;
 }
+
+/** Follows "the pattern". */
+export class RegexError extends SyntaxError {}

@@ -2,6 +2,7 @@
 
 import type { States } from "../decide/states.ts";
 import { distinctKeyword } from "./distinct.ts";
+import { equalStates } from "./equal-states.ts";
 import type {
   Alternative,
   ArrayAlternative,
@@ -24,6 +25,8 @@ export function writeSchema(states: States): JsonObject | null {
 
 class SchemaWriter {
   readonly #live: ReadonlySet<State>;
+  /** What is written for each. */
+  readonly #same: ReadonlyMap<State, State>;
   readonly #uses = new Map<State, number>();
   readonly #recursive = new Set<State>();
   readonly #definitions: JsonObject = {};
@@ -32,9 +35,11 @@ class SchemaWriter {
 
   constructor(live: ReadonlySet<State>) {
     this.#live = live;
+    this.#same = equalStates(live);
   }
 
-  write(root: State): JsonObject {
+  write(start: State): JsonObject {
+    const root = this.#same.get(start)!;
     this.#count(root);
     const schema = this.#inner(root);
     return Object.keys(this.#definitions).length === 0
@@ -73,11 +78,12 @@ class SchemaWriter {
           );
         return each.type === "array" ? [...each.prefix, each.rest] : [];
       })
-      .filter((child) => this.#live.has(child));
+      .flatMap((child) => this.#same.get(child) ?? []);
   }
 
-  #schema(state: State): JsonObject | boolean {
-    if (!this.#live.has(state)) return false;
+  #schema(written: State): JsonObject | boolean {
+    const state = this.#same.get(written);
+    if (state === undefined) return false;
     if (state.literals.length === 0) return {};
     const isShared = (this.#uses.get(state) ?? 0) > 1 || this.#nesting >= maxNesting;
     if (!this.#recursive.has(state) && (!isShared || isSmall(state))) return this.#nested(state);
