@@ -37,6 +37,8 @@ const foreignOptions = new Set([
   "--fetch-tools",
   "--gpus",
   "--skip-git-repo-check",
+  "--oss",
+  "--local-provider",
   "--update",
   "--again",
 ]);

@@ -60,8 +60,12 @@ test("models", async () => {
     display_name: "tiny",
     lifecycle: "active",
     created_at: "2023-11-14T22:13:20.000Z",
+    // vLLM's.
+    root: "tiny",
     context_length: 1000,
     max_model_len: 1000,
+    max_input_tokens: 1000,
+    max_tokens: 1000,
     meta: {
       n_vocab: 500,
       vocab_type: 2,

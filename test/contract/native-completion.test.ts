@@ -48,6 +48,18 @@ test("an answer has what llama-server's has", async () => {
   });
 });
 
+test.each([
+  [5, true],
+  [6, false],
+])("in a context of %i tokens, the answer was cut by it: %s", async (contextSize, truncated) => {
+  const world = createWorld({ model: { contextSize } });
+  const body = { prompt: "abc", n_predict: 2 };
+  const whole = (await complete(world, body)).json();
+  expect(whole).toMatchObject({ stop_type: "limit", truncated });
+  const { body: stream } = await complete(world, { ...body, stream: true });
+  expect(sseEvents(stream).at(-1)).toMatchObject({ stop: true, truncated });
+});
+
 test("it goes on to the end unless told otherwise", async () => {
   const world = createWorld();
   const body = (await complete(world, { prompt: "abc" })).json();

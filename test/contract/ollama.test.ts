@@ -229,6 +229,20 @@ test("results find their calls without ids: by name, else in order", async () =>
   });
 });
 
+test("a role is read in any case", async () => {
+  const world = createWorld();
+  const messages = [
+    { role: "System", content: "A" },
+    { role: "USER", content: "Hi" },
+  ];
+  const reply = await post(world, "/api/chat", { ...hello, messages });
+  expect(reply.statusCode).toBe(200);
+  expect(world.chat.requests[0]?.messages).toEqual([
+    { role: "system", content: "A" },
+    { role: "user", content: "Hi" },
+  ]);
+});
+
 test("several system messages are one, and only the first ones lead", async () => {
   const world = createWorld();
   const messages = [

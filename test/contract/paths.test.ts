@@ -101,7 +101,7 @@ describe("a path that is not there", () => {
   });
 
   test.each([
-    ["POST", "/api/pull"],
+    ["POST", "/api/push"],
     ["POST", "/api/create"],
     ["POST", "/api/blobs/sha256:00"],
     ["DELETE", "/api/delete"],

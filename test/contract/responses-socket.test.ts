@@ -385,23 +385,32 @@ test("while the prompt is read, the last event comes again, and after the first 
   reading.socket.close();
 });
 
-test("an offer of HTTP/2 is passed over, and the request answered", async () => {
-  const body = JSON.stringify({ input: "Hi" });
-  const socket = createConnection(port, "127.0.0.1");
-  const headers = [
-    "POST /v1/responses HTTP/1.1",
-    `host: 127.0.0.1:${port}`,
+test.each([
+  [
     "connection: Upgrade, HTTP2-Settings",
     "upgrade: h2c",
     "http2-settings: AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA",
-    "content-type: application/json",
-    `content-length: ${body.length}`,
-  ];
-  socket.write(`${headers.join("\r\n")}\r\n\r\n${body}`);
-  const [answer] = await once(socket, "data");
-  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-  socket.destroy();
-});
+  ],
+  // A handshake is a GET.
+  ["connection: Upgrade", "upgrade: websocket"],
+])(
+  "an offer of another protocol is passed over, and the request answered: %s",
+  async (...offer) => {
+    const body = JSON.stringify({ input: "Hi" });
+    const socket = createConnection(port, "127.0.0.1");
+    const headers = [
+      "POST /v1/responses HTTP/1.1",
+      `host: 127.0.0.1:${port}`,
+      ...offer,
+      "content-type: application/json",
+      `content-length: ${body.length}`,
+    ];
+    socket.write(`${headers.join("\r\n")}\r\n\r\n${body}`);
+    const [answer] = await once(socket, "data");
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    socket.destroy();
+  },
+);
 
 test("openai's client: events, an error, and a second turn", async () => {
   const openai = new OpenAI({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey: "none" });

@@ -166,6 +166,9 @@ describe("background", () => {
     });
     expect(await retrieve(body.id)).toEqual(cancelled.body);
     expect((await replay(body.id, "")).at(-1)).toMatchObject({ type: "response.incomplete" });
+    // As Python writes it.
+    const again = await world.app.inject({ url: `/v1/responses/${body.id}?stream=True` });
+    expect(eventsOf(again.body)).toEqual(await replay(body.id, ""));
   });
 
   test("only background responses are cancelled and streamed again", async () => {

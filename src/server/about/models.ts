@@ -45,10 +45,14 @@ export const model = answer(
     created_at: string,
   },
   {
+    // vLLM's: the model behind an alias. Not of agents.
+    root: string,
     // Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory.
     context_length: whole,
-    // The same under vLLM's name.
+    // The same under vLLM's name, and under Anthropic's two.
     max_model_len: whole,
+    max_input_tokens: whole,
+    max_tokens: whole,
     // llama-server's, where it serves several models.
     status: answer({ value: modelState }, { progress: real }),
     // Not of agents.
@@ -101,9 +105,16 @@ function wireAgent(
 ): WireModel | null {
   const agent = agentCalled(name, { agents });
   if (agent === undefined) return null;
-  const { contextSize } = agent.model;
-  const limits = { context_length: contextSize, max_model_len: contextSize };
-  return { ...wireModel(agent.name, model.created), ...limits };
+  return { ...wireModel(agent.name, model.created), ...limitsOf(agent.model) };
+}
+
+function limitsOf({ contextSize }: Pick<LoadedModel["model"], "contextSize">) {
+  return {
+    context_length: contextSize,
+    max_model_len: contextSize,
+    max_input_tokens: contextSize,
+    max_tokens: contextSize,
+  };
 }
 
 function wireServedModel(
@@ -112,15 +123,15 @@ function wireServedModel(
 ): WireModel {
   return {
     ...wireModel(id, model.created),
-    context_length: model.contextSize,
-    max_model_len: model.contextSize,
+    ...limitsOf(model),
     meta: metaOf({ model, engine }),
   };
 }
 
 function wireKnown(id: string, known: KnownModel, { models }: Services): WireModel {
-  const { loaded, created, state, progress } = known;
-  const wire = loaded === null ? wireModel(id, created) : wireServedModel(id, loaded);
+  const { loaded, created, state, progress, names } = known;
+  const own = loaded === null ? wireModel(id, created) : wireServedModel(id, loaded);
+  const wire = { ...own, root: names[0]! };
   if (models === undefined) return wire;
   return { ...wire, status: { value: state, ...(state === "loading" ? { progress } : {}) } };
 }

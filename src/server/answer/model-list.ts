@@ -58,14 +58,22 @@ export function knownModel(name: string, services: ListServices): KnownModel | n
   return of(calledName(name, (one) => of(one) !== undefined)) ?? null;
 }
 
-export const modelDetails = answer({
-  parent_model: string,
-  format: choice("gguf"),
-  family: string,
-  families: list(string),
-  parameter_size: string,
-  quantization_level: string,
-});
+export const modelDetails = answer(
+  {
+    parent_model: string,
+    format: choice("gguf"),
+    family: string,
+    families: list(string),
+    parameter_size: string,
+    quantization_level: string,
+  },
+  {
+    // Of a sequence here; of a model that is not in memory, what it was trained for, where the file says so.
+    context_length: whole,
+    // Of a model in memory.
+    embedding_length: whole,
+  },
+);
 
 /** Of Ollama's list. */
 export const listedModelShape = {
@@ -109,6 +117,7 @@ export function modifiedAt({ created }: Pick<KnownModel, "created">): string {
 export function detailsOf({ loaded, header }: KnownModel): ValueOf<typeof modelDetails> {
   const said = loaded === null ? header() : null;
   const family = loaded?.engine.model.architecture ?? said?.architecture ?? "";
+  const context = loaded?.model.contextSize ?? said?.trainedContext;
   return {
     parent_model: "",
     format: "gguf",
@@ -117,6 +126,8 @@ export function detailsOf({ loaded, header }: KnownModel): ValueOf<typeof modelD
     parameter_size: loaded === null ? "" : shortCount(loaded.engine.model.parameterCount),
     quantization_level:
       loaded === null ? (said?.quantization ?? "") : quantizationOf(loaded.engine.model.fileType),
+    ...(context === undefined ? {} : { context_length: context }),
+    ...(loaded === null ? {} : { embedding_length: loaded.engine.model.embeddingSize }),
   };
 }
 

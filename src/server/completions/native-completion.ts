@@ -128,7 +128,9 @@ function wireEnd(
     },
     prompt,
     has_new_line: hasNewLine,
-    truncated: false,
+    // The context is full; no text is cut off to make room.
+    truncated:
+      finish.reason === "length" && usage.promptTokens + usage.generatedTokens >= contextSize,
     stop_type: stopType(finish),
     stopping_word: stopString,
     // The last token was drawn and not computed.

@@ -157,8 +157,12 @@ function refuseUnasked(app: FastifyInstance, origins: readonly string[]): void {
   });
 }
 
-export function isWebSocketUpgrade({ headers }: Pick<IncomingMessage, "headers">): boolean {
-  return headers.upgrade?.toLowerCase() === "websocket";
+/** A handshake is a GET; a request of another kind may offer the protocol all the same. */
+export function isWebSocketUpgrade({
+  method,
+  headers,
+}: Pick<IncomingMessage, "method" | "headers">): boolean {
+  return method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
 }
 
 /** Programs that are no browsers send neither header. Behind a proxy the host may be another name than the page's. */

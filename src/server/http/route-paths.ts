@@ -6,8 +6,10 @@ import { fieldError } from "../body/field.ts";
 
 const version = "v1";
 const maxPathLength = 200;
-/** Ollama's endpoints that fetch, make and remove models are absent here. */
-export const changesModels = /^\/api\/(pull|push|create|copy|delete|blobs)\b/u;
+/** Ollama's endpoints that make and remove models are absent here. */
+export const changesModels = /^\/api\/(push|create|copy|delete|blobs)\b/u;
+export const modelsAreFiles =
+  "Models are files here: fetch one with fermata pull, and name it with --model, or its folder with --models-dir.";
 
 /** Some clients are given an address with `/v1`, some without, some with a slash at its end. */
 export class RoutePaths {
@@ -60,7 +62,7 @@ export function installNotFound(app: FastifyInstance, paths: RoutePaths): void {
     if (!request.is404) return;
     const path = request.originalUrl.split("?", 1)[0]!.slice(0, maxPathLength);
     const others = changesModels.test(path)
-      ? "Models are files here: fetch one with fermata pull, and name it with --model, or its folder with --models-dir."
+      ? modelsAreFiles
       : `There are ${paths.nearest(path).join(", ")}.`;
     throw new FermataError("not_found", `There is no ${request.method} ${path}. ${others}`);
   });

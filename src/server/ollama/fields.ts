@@ -1,4 +1,4 @@
-/** Fields of Ollama's POST /api/chat, /api/generate, /api/embed, /api/embeddings and /api/show. */
+/** Fields of Ollama's POST /api/chat, /api/generate, /api/embed, /api/embeddings, /api/show and /api/pull. */
 
 import { keepAliveField, noKeepAlive } from "../body/keep-alive.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
@@ -144,6 +144,16 @@ export const showFields = {
   model: optional(maybeName, "one that /api/tags lists", ""),
   name: optional(maybeName, "the same under its old name", ""),
   verbose: ignored("has no effect", anything),
+} satisfies FieldTable;
+
+/** Of a model that is here already: clients pull it before they use it. */
+export const pullFields = {
+  model: optional(maybeName, "one that /api/tags lists; nothing is fetched", ""),
+  name: optional(maybeName, "the same under its old name", ""),
+  stream: streamField,
+  insecure: ignored("has no effect", anything),
+  username: ignored("has no effect", anything),
+  password: ignored("has no effect", anything),
 } satisfies FieldTable;
 
 /** As OpenAI has it. */

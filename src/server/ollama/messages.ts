@@ -1,7 +1,7 @@
 /** Messages as Ollama's clients send them: arguments are objects, and calls and results may have no ids. */
 
 import type { ChatMessage } from "../../chat/types.ts";
-import { asWritten, exactJson } from "../../json.ts";
+import { asWritten, exactJson, isJsonObject } from "../../json.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { unseen } from "../body/content-parts.ts";
 import { asConversation } from "../body/prompt.ts";
@@ -96,7 +96,7 @@ const toolResult = mapped(
   }),
 );
 
-const message = tagged(
+const exactMessage = tagged(
   { system: plain("system"), user: plain("user"), assistant, tool: toolResult },
   {
     tag: "role",
@@ -108,6 +108,16 @@ const message = tagged(
     },
   },
 );
+
+/** Ollama reads roles in any case. */
+const message: typeof exactMessage = {
+  ...exactMessage,
+  read(value, path, reading) {
+    const role = isJsonObject(value) ? value["role"] : undefined;
+    if (typeof role !== "string") return exactMessage.read(value, path, reading);
+    return exactMessage.read({ ...(value as object), role: role.toLowerCase() }, path, reading);
+  },
+};
 
 /** Empty: the request only asks for the model to be loaded. */
 export const messagesField = optional(

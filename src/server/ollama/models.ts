@@ -1,4 +1,4 @@
-/** GET /api/version, /api/tags, /api/ps and POST /api/show, as Ollama has them. */
+/** GET /api/version, /api/tags, /api/ps, POST /api/show and /api/pull, as Ollama has them. */
 
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
@@ -15,10 +15,11 @@ import {
 import { agentCalled, calledName, latestTag, nameCalled } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
-import { showFields } from "./fields.ts";
+import { modelsAreFiles } from "../http/route-paths.ts";
+import { pullFields, showFields } from "./fields.ts";
 
-/** The one whose API this follows: clients ask whether it is new enough for tools and thinking. */
-const version = "0.12.6";
+/** The one whose API this follows: clients ask whether it is new enough for tools, thinking, Responses (0.13.4) and Messages. */
+const version = "0.14.0";
 /** A model that stays loaded. */
 const never = "9999-12-31T23:59:59Z";
 
@@ -33,6 +34,15 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
   });
   const agentNames = (): readonly string[] => services.agents?.names() ?? [];
   const embedders = embeddingModels(services);
+  const find = (wanted: string): object | null => {
+    const embedding = embedders.find(({ id }) => calledName(wanted, (one) => one === id) === id);
+    if (embedding !== undefined) return embedding.shown;
+    const agent = agentCalled(wanted, services)?.name;
+    const known = knownModel(agent === undefined ? wanted : "default", services);
+    if (known === null) return null;
+    const [own] = known.names;
+    return shown(known, agent ?? nameCalled(wanted, known.names) ?? own!);
+  };
   return [
     get("/api/version", () => ({ version })),
     get("/api/tags", () => {
@@ -58,24 +68,39 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
       url: "/api/show",
       config: { wire: "ollama" },
       handler: async ({ body }) => {
-        const reading = { warn: () => {} };
-        const given = readBody(showFields, body, reading, 'Send {"model": "…"}');
-        const wanted = given.model || given.name;
-        if (wanted === "")
-          throw fieldError("missing_field", "model", "is missing", "Send a model's name");
-        const embedding = embedders.find(
-          ({ id }) => calledName(wanted, (one) => one === id) === id,
-        );
-        if (embedding !== undefined) return embedding.shown;
-        const agent = agentCalled(wanted, services)?.name;
-        const known = knownModel(agent === undefined ? wanted : "default", services);
-        if (known === null)
-          throw new FermataError("not_found", `model '${wanted}' not found`, { param: "model" });
-        const [own] = known.names;
-        return shown(known, agent ?? nameCalled(wanted, known.names) ?? own!);
+        const wanted = nameIn(readBody(showFields, body, quiet, showModel));
+        const found = find(wanted);
+        if (found !== null) return found;
+        throw new FermataError("not_found", `model '${wanted}' not found`, { param: "model" });
+      },
+    },
+    {
+      method: "POST",
+      url: "/api/pull",
+      config: { wire: "ollama" },
+      handler: async ({ body }, reply) => {
+        const given = readBody(pullFields, body, quiet, showModel);
+        const wanted = nameIn(given);
+        if (find(wanted) === null) {
+          const message = `model '${wanted}' not found. ${modelsAreFiles}`;
+          throw new FermataError("not_found", message, { param: "model" });
+        }
+        const line = { status: "success" };
+        if (!given.stream) return line;
+        return reply.type("application/x-ndjson").send(`${JSON.stringify(line)}\n`);
       },
     },
   ];
+}
+
+const quiet = { warn: () => {} };
+const showModel = 'Send {"model": "…"}';
+
+/** @throws FermataError missing_field */
+function nameIn({ model, name }: { model: string; name: string }): string {
+  const wanted = model || name;
+  if (wanted !== "") return wanted;
+  throw fieldError("missing_field", "model", "is missing", "Send a model's name");
 }
 
 /** The model for vectors, in the words of the list, of what is loaded and of what it is; none or one. */

@@ -7,6 +7,7 @@ import {
   embedFields,
   generateFields,
   oneEmbeddingFields,
+  pullFields,
   showFields,
 } from "../ollama/fields.ts";
 import {
@@ -121,5 +122,12 @@ export const ollamaOperations: Readonly<Record<string, Operation>> = {
       capabilities: list(string),
       modified_at: string,
     }),
+  },
+  "POST /api/pull": {
+    summary: "Says that a model is here. Nothing is fetched.",
+    request: pullFields,
+    example: { model: "default", stream: false },
+    lines: true,
+    answer: answer({ status: choice("success") }),
   },
 };

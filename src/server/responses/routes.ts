@@ -246,8 +246,10 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
 }
 
 function readStream(value: string | undefined): boolean {
-  if (value === undefined || value === "false") return false;
-  if (value === "true") return true;
+  // Python writes its own names.
+  const lower = value?.toLowerCase();
+  if (lower === undefined || lower === "false") return false;
+  if (lower === "true") return true;
   throw fieldError("invalid_value", "stream", "is neither true nor false", "Send true or false");
 }
 

@@ -33,6 +33,7 @@ import {
   undefinedValue,
 } from "./library.ts";
 import { capitalize, replaceIn, splitLines, strip } from "./methods.ts";
+import { nearest, printf } from "./printf.ts";
 import type { Filter, FilterCall } from "./types.ts";
 import { numberOf, tojson } from "./values.ts";
 
@@ -48,6 +49,8 @@ const filters: Readonly<Record<string, Filter>> = {
   escape,
   first: ({ operand }) => itemsOf(part(operand, 0, 2), "first")[0] ?? undefinedValue,
   float: toFloat,
+  format: ({ operand, args, named, budget }) =>
+    string(printf(textOf(operand), args, named, budget)),
   groupby,
   indent,
   int: toInteger,
@@ -180,21 +183,4 @@ function round({ operand, argument }: FilterCall): Value {
   if (method !== "ceil" && method !== "floor")
     throw new TypeError('round takes "common", "ceil" or "floor" as method');
   return new FloatValue(Math[method](value * 10 ** digits) / 10 ** digits);
-}
-
-function nearest(value: number, digits: number): number {
-  if (!Number.isInteger(digits)) throw new TypeError("round takes a whole number of digits");
-  // No number has more behind the point, or before it.
-  if (!Number.isFinite(value) || digits > 323) return value;
-  if (digits < -309) return 0;
-  let whole = Math.abs(value);
-  let halves = 0n;
-  for (; !Number.isInteger(whole); whole *= 2) halves += 1n;
-  const tens = 10n ** BigInt(Math.abs(digits));
-  const above = BigInt(whole) * (digits > 0 ? tens : 1n);
-  const below = 2n ** halves * (digits < 0 ? tens : 1n);
-  const kept = above / below;
-  const rest = 2n * (above % below);
-  const isUp = rest === below ? kept % 2n === 1n : rest > below;
-  return Math.sign(value) * Number(`${kept + (isUp ? 1n : 0n)}e${-digits}`);
 }

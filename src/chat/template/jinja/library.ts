@@ -162,7 +162,7 @@ export function textOf(value: Value): string {
 }
 
 /** What Python's `repr` makes of it. */
-function reprOf(value: Value): string {
+export function reprOf(value: Value): string {
   if (isString(value)) return quote(value.value);
   if (value.type === "BooleanValue") return value.value === true ? "True" : "False";
   if (value.type === "FloatValue") return floatText(value.value as number);
