@@ -1,6 +1,6 @@
 // Drafts where they are for: a file that was read is written again with one change. The answer is the one without
 // drafts, whatever else has a say in its tokens.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerateRequest, TokenLogprobs } from "../../src/engine/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
@@ -63,15 +63,16 @@ describe.skipIf(modelPath === undefined)("an edit of a file that was read", () =
     await engine.close();
   };
 
-  beforeAll(async () => {
-    plain = await loadTestEngine(options);
-  });
-  afterAll(() => close(plain));
-  // Its first draft is decoded on every machine, and others where they pay.
+  // Both are new: the last row of a prompt that is in the cache is computed alone, and has other bits than beside many.
+  // The first draft of an engine is decoded on every machine, and others where they pay.
   beforeEach(async () => {
+    plain = await loadTestEngine({ ...options, drafts: false });
     drafting = await loadTestEngine({ ...options, drafts: true });
   });
-  afterEach(() => close(drafting));
+  afterEach(async () => {
+    await close(plain);
+    await close(drafting);
+  });
 
   it.each<[string, Partial<GenerateRequest>, boolean?]>([
     ["greedy", { sampling: greedy }],
