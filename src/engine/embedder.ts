@@ -3,7 +3,7 @@
 import { FermataError } from "../errors.ts";
 import type { EmbeddingPooling } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
-import { loadTextModel, TextModel, type TextModelOptions } from "./text-model.ts";
+import { loadTextModel, shortened, TextModel, type TextModelOptions } from "./text-model.ts";
 
 export interface EmbedderOptions extends TextModelOptions {
   /** How a text's tokens become one vector. Default: as the file says. */
@@ -20,6 +20,8 @@ export interface Embeddings {
 export interface EmbedOptions {
   /** Texts that are too long are cut at their end. Default: they are an error. */
   truncate?: boolean | undefined;
+  /** Texts and tokens are cut at so many tokens; those that the model wants around a text are kept. */
+  textTokens?: number | undefined;
   /** Field that an input came from, for errors. Default: `input[i]`. */
   field?: ((index: number) => string) | undefined;
   /** Ends the work after the text that it is at. */
@@ -73,7 +75,7 @@ export class Embedder extends TextModel {
 
   async #embed(
     inputs: readonly (string | Int32Array)[],
-    { truncate = false, field = (index) => `input[${index}]`, signal }: EmbedOptions,
+    { truncate = false, textTokens, field = (index) => `input[${index}]`, signal }: EmbedOptions,
   ): Promise<Embeddings> {
     const texts = inputs.filter((input) => typeof input === "string");
     const [frame = new Int32Array(), ...tokenized] = await this.turn(() =>
@@ -81,10 +83,10 @@ export class Embedder extends TextModel {
     );
     const whole = tokenized.values();
     const { maxTokens } = this.native;
+    const most = textTokens ?? (truncate ? maxTokens : Infinity);
     const tokens = inputs.map((input) => {
-      if (typeof input !== "string") return input;
-      const list = whole.next().value ?? new Int32Array();
-      return truncate && list.length > maxTokens ? shortened(list, frame, maxTokens) : list;
+      if (typeof input !== "string") return textTokens === undefined ? input : input.slice(0, most);
+      return shortened(whole.next().value ?? new Int32Array(), frame, most);
     });
     tokens.forEach(({ length }, index) => this.#checkLength(length, field(index)));
     const vectors: Float32Array[] = [];
@@ -108,19 +110,4 @@ export class Embedder extends TextModel {
       throw new FermataError("invalid_value", `"${param}" has no tokens. Send a text.`, { param });
     }
   }
-}
-
-/**
- * The first tokens of a text, and those that the model wants at its end.
- * @param frame the tokens that it wants around a text, which are those of an empty one
- */
-function shortened(tokens: Int32Array, frame: Int32Array, length: number): Int32Array {
-  let before = 0;
-  while (before < frame.length && tokens[before] === frame[before]) before += 1;
-  let behind = 0;
-  while (behind < frame.length - before && tokens.at(-1 - behind) === frame.at(-1 - behind))
-    behind += 1;
-  const cut = tokens.slice(0, length);
-  cut.set(tokens.subarray(tokens.length - behind), length - behind);
-  return cut;
 }

@@ -2,7 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import { type CheckedModel, checkGguf } from "./gguf-check.ts";
-import { loadTextModel, TextModel, type TextModelOptions } from "./text-model.ts";
+import { loadTextModel, shortened, TextModel, type TextModelOptions } from "./text-model.ts";
 
 export interface Ranking {
   /** In the order of the documents; a higher one answers better. Their range is the model's. */
@@ -15,6 +15,15 @@ export interface Ranking {
 export interface RankedGroup {
   query: string;
   documents: readonly string[];
+}
+
+export interface RankOptions {
+  /** Documents are cut at so many tokens. */
+  documentTokens?: number | undefined;
+  /** A document that is too long with its query is cut at its end. Default: it is an error. */
+  truncate?: boolean;
+  /** Ends the work after the pair that it is at. */
+  signal?: AbortSignal;
 }
 
 /** A pair is one pass over all its tokens. */
@@ -44,19 +53,23 @@ export class Reranker extends TextModel {
   /**
    * The lengths of all pairs are looked at before any is computed.
    * @param field that a document came from, counted through all groups
-   * @param signal ends the work after the pair that it is at
    * @throws FermataError context_length_exceeded, its `param` being that field | queue_full | the signal's reason
    */
   async rank(
     groups: readonly RankedGroup[],
     field: (index: number) => string,
-    signal?: AbortSignal,
+    { documentTokens = Infinity, truncate = false, signal }: RankOptions = {},
   ): Promise<Ranking> {
+    const most = truncate ? this.native.maxTokens : Infinity;
     return await this.request("rankings", signal, async () => {
       const pairs: Int32Array[] = [];
       for (const { query, documents } of groups) {
         signal?.throwIfAborted();
-        pairs.push(...(await this.turn(() => this.native.tokenizePairs(query, [...documents]))));
+        const [frame, ...whole] = await this.turn(() =>
+          this.native.tokenizePairs(query, ["", ...documents]),
+        );
+        const length = Math.min(most, frame!.length + documentTokens);
+        pairs.push(...whole.map((pair) => shortened(pair, frame!, length)));
       }
       pairs.forEach(({ length }, index) => this.#checkLength(length, field(index)));
       const scores: number[] = [];

@@ -83,3 +83,19 @@ export async function loadTextModel(
     throw new FermataError("model_invalid", message, { cause: thrown });
   }
 }
+
+/**
+ * The first tokens of a text, and those that the model wants at its end; the whole text where it is short enough.
+ * @param frame the tokens that it wants around a text, which are those of an empty one
+ */
+export function shortened(tokens: Int32Array, frame: Int32Array, length: number): Int32Array {
+  if (tokens.length <= length) return tokens;
+  let before = 0;
+  while (before < frame.length && tokens[before] === frame[before]) before += 1;
+  let behind = 0;
+  while (behind < frame.length - before && tokens.at(-1 - behind) === frame.at(-1 - behind))
+    behind += 1;
+  const cut = tokens.slice(0, Math.max(length, before + behind));
+  cut.set(tokens.subarray(tokens.length - behind), cut.length - behind);
+  return cut;
+}

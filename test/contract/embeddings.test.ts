@@ -114,6 +114,18 @@ describe("refusals name the field", () => {
     expect(told.message).toContain(`"${param}" has 4 tokens`);
   });
 
+  test.each([
+    [{ input: "long", truncate_prompt_tokens: 2 }, 2],
+    [{ input: ["a", "long"], truncate_prompt_tokens: 2 }, 3],
+    [{ input: [1, 2, 3, 4], truncate_prompt_tokens: 1 }, 1],
+    [{ input: "longer", truncate_prompt_tokens: -1 }, 3],
+    [{ input: [1, 2, 3, 4], truncate_prompt_tokens: -1 }, 3],
+  ])("%j is cut to %i tokens", async (payload, tokens) => {
+    const { app } = createWorld({ embedder: Object.assign(short, { id: "short" }) });
+    const response = await app.inject({ method: "POST", url: "/v1/embeddings", payload });
+    expect(response.json().usage).toEqual({ prompt_tokens: tokens, total_tokens: tokens });
+  });
+
   test("without an embedding model", async () => {
     const response = await embed({ input: "a" }, {});
     expect(response.statusCode).toBe(400);

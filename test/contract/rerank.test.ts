@@ -46,3 +46,20 @@ test.each([
   expect(body.error).toMatchObject({ code: "context_length_exceeded", param });
   expect(scored).toEqual([]);
 });
+
+test.each<[{ max_tokens_per_doc?: number; truncate?: boolean }, number[]]>([
+  [{ max_tokens_per_doc: 3 }, [4, 4]],
+  [{ max_tokens_per_doc: 20, truncate: true }, [6, 10]],
+  [{ truncate: true }, [6, 10]],
+])("documents are cut by %j", async (cut, lengths) => {
+  const documents = ["d2345", "long enough"];
+  const { body, scored } = await post("/v1/rerank", { query: "a", documents, ...cut });
+  expect(scored).toEqual(lengths);
+  expect(body.usage.total_tokens).toBe(scored[0]! + scored[1]!);
+});
+
+test("a query that is too long by itself is no document's fault that a cut could mend", async () => {
+  const query = "longer than ten";
+  const { status, body } = await post("/v1/rerank", { query, documents: ["d"], truncate: true });
+  expect([status, body.error.code]).toEqual([400, "context_length_exceeded"]);
+});

@@ -30,6 +30,10 @@ export function embeddingFields(dimensions?: number) {
       integer(1, dimensions),
       "the first so many numbers, brought to length 1 again",
     ),
+    truncate_prompt_tokens: optional(
+      integer(-1),
+      "vLLM's: so many tokens of an input are read; -1: as many as the model takes",
+    ),
     user: ignored("is not used"),
     keep_alive: noKeepAlive,
   } satisfies FieldTable;

@@ -17,7 +17,9 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
       const reading = { warn: context.warnings.warn, vocabularySize };
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
       warnOfName(request.model, embedder, "embed", context);
+      const { truncate_prompt_tokens: most } = request;
       const computed = await embedder.embed(request.input, {
+        textTokens: most === -1 ? embedder.maxTokens : most,
         field: inputField("input", body),
         signal: context.active.signalFor(reply),
       });

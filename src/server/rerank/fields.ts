@@ -52,6 +52,12 @@ export const rerankFields = {
   model: modelField,
   top_n: optional(integer(1), "so many results at most"),
   return_documents: optional(boolean, "each result has its `document`", false),
+  max_tokens_per_doc: optional(integer(1), "Cohere's: so many tokens of each document are read"),
+  truncate: optional(
+    boolean,
+    "text-embeddings-inference's: `true`: a document that is too long with the query is cut at its end, and is no error",
+    false,
+  ),
   keep_alive: noKeepAlive,
   return_text: optional(boolean, "with `texts`: each result has its `text`", false),
 } satisfies FieldTable;

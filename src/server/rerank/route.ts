@@ -32,7 +32,11 @@ function rerankRoute(url: string, context: RouteContext): RouteOptions {
       const signal = active.signalFor(reply);
       const sent = texts === undefined ? "documents" : "texts";
       const field = (index: number): string => `${sent}[${index}]`;
-      const { scores, tokenCount } = await reranker.rank([{ query, documents }], field, signal);
+      const { scores, tokenCount } = await reranker.rank([{ query, documents }], field, {
+        documentTokens: request.max_tokens_per_doc,
+        truncate: request.truncate,
+        signal,
+      });
       const best = scores
         .map((score, index) => ({ score, index }))
         .toSorted((a, b) => b.score - a.score)

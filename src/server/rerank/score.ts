@@ -24,7 +24,7 @@ export function scoreRoute(context: RouteContext): RouteOptions {
       const field = (index: number): string =>
         typeof second === "string" ? "text_2" : `text_2[${index}]`;
       const groups = groupsOf(textsOf(first), textsOf(second));
-      const { scores, tokenCount: tokens } = await reranker.rank(groups, field, signal);
+      const { scores, tokenCount: tokens } = await reranker.rank(groups, field, { signal });
       return {
         id: `score-${randomBytes(12).toString("hex")}`,
         object: "list",
