@@ -795,6 +795,20 @@ test("unevaluatedItems beside contains: what it finds is evaluated, but not in 2
   expect(compile({ ...older, items: prefixItems }).schema).toBeNull();
 });
 
+test.each([
+  ["unevaluatedProperties", { required: ["a"] }],
+  ["unevaluatedItems", { minItems: 2 }],
+  ["patternProperties", { required: ["a"] }],
+  ["propertyNames", { required: ["a"] }],
+  ["additionalProperties", { required: ["a"] }],
+])("%s that any value satisfies cannot fail", (keyword, needed) => {
+  const any = keyword === "patternProperties" ? { x: {}, y: true } : {};
+  const schema = { type: ["object", "array"], properties: { a: {} }, minProperties: 0 };
+  expect(compile({ ...schema, not: { ...needed, [keyword]: any } })).toEqual(
+    compile({ ...schema, not: needed }),
+  );
+});
+
 test("numbers that are no integers, within limits that are", () => {
   const texts = (low: number | null, high: number | null) => {
     const schema = {

@@ -13,6 +13,7 @@ import {
   expectList,
   fact,
   never,
+  unevaluated,
   unsupported,
   jsonTypes,
 } from "./keyword.ts";
@@ -46,10 +47,9 @@ export const arrayKeywords: Record<string, Keyword> = {
       return fact((facts) => (facts.unique = node.path));
     },
   },
-  // Read where its scope is opened.
   unevaluatedItems: {
     types,
-    ways: (_value, { holds }) => (holds ? always : unsupported("is negated")),
+    ways: unevaluated,
   },
 };
 
@@ -105,7 +105,7 @@ function contains(_value: unknown, context: KeywordContext): Way[] {
 
 /** Where an item that `contains` asks for may stand; further back is left out. */
 const window = 5;
-const maxVariants = 64;
+const maxVariants = 128;
 const maxTuple = 1000;
 
 /** What must hold at certain places, in addition. */

@@ -1,5 +1,6 @@
 /** One JSON Schema keyword: what it says of a value of one type. */
 
+import { isJsonObject } from "../../../json.ts";
 import type { SchemaDocument } from "../read/document.ts";
 import type { Alternative, JsonObject, JsonType, Literal, SchemaIssue } from "../types.ts";
 import type { Conjunctions } from "../regex/cost.ts";
@@ -36,6 +37,17 @@ export interface Way {
 export const always: Way[] = [{}];
 /** Cannot be. */
 export const never: Way[] = [];
+
+/** A schema that no value fails. */
+export function isAnything(schema: unknown): boolean {
+  return schema === true || (isJsonObject(schema) && Object.keys(schema).length === 0);
+}
+
+/** `unevaluated…`, which is read where its scope is opened. */
+export function unevaluated(value: unknown, { holds }: KeywordContext): Way[] {
+  if (holds) return always;
+  return isAnything(value) ? never : unsupported("is negated");
+}
 
 /** @param change returns false when no value is left */
 export function fact(change: (facts: Facts) => unknown): Way[] {

@@ -1,18 +1,19 @@
 /** Objects: what keywords say of them, and the named properties, patterns of names and rest that hold it. */
 
 import { isJsonObject } from "../../../json.ts";
-import type { JsonType, Literal, ObjectAlternative } from "../types.ts";
+import type { JsonObject, JsonType, Literal, ObjectAlternative } from "../types.ts";
 import type { Facts, NeededProperty, Place } from "./facts.ts";
 import {
   type Keyword,
   type KeywordContext,
   type Solver,
   type Way,
-  always,
   countLimits,
   expectList,
   fact,
+  isAnything,
   never,
+  unevaluated,
   unsupported,
 } from "./keyword.ts";
 import {
@@ -49,16 +50,15 @@ export const objectKeywords: Record<string, Keyword> = {
         const literal = context.literal(true, "propertyNames");
         return fact((facts) => facts.names.push(literal));
       }
-      if (value === true) return never;
+      if (isAnything(value)) return never;
       const name = context.literal(false, "propertyNames");
       const wanted: Wanted = { isOne: () => true, name, literal: null, isAnyOther: false };
       return [needs(wanted, context, "propertyNames")];
     },
   },
-  // Read where its scope is opened.
   unevaluatedProperties: {
     types,
-    ways: (_value, { holds }) => (holds ? always : unsupported("is negated")),
+    ways: unevaluated,
   },
   dependencies: dependency("dependencies"),
   dependentRequired: dependency("dependentRequired"),
@@ -81,7 +81,7 @@ function properties(value: unknown, context: KeywordContext): Way[] {
 function additionalProperties(value: unknown, context: KeywordContext): Way[] {
   const { schema, scopes, holds } = context;
   const names = new Set(keysOf(schema["properties"] ?? {}));
-  if (!holds && value === true) return never;
+  if (!holds && isAnything(value)) return never;
   const sources = schema["patternProperties"];
   const patterns = isJsonObject(sources)
     ? Object.keys(sources).map((source) => readPattern(source, context))
@@ -106,7 +106,8 @@ function patternProperties(value: unknown, context: KeywordContext): Way[] {
   const { scopes, holds } = context;
   const sources = keysOf(value);
   if (!holds)
-    return sources.map((source) => {
+    return sources.flatMap((source) => {
+      if (isAnything((value as JsonObject)[source])) return never;
       const pattern = readPattern(source, context);
       const wanted: Wanted = {
         isOne: (name) => isMatched(name, [pattern], context.count),
