@@ -128,6 +128,7 @@ export class RunningChat implements ChatGeneration {
     this.#request.signal?.addEventListener("abort", onAbort, { once: true });
     if (this.#request.signal?.aborted) this.cancel();
     try {
+      if (this.#cancelled) return yield cancelledEarly;
       const preparing = this.#prepare();
       this.#request.onPrepare?.(preparing);
       // Tokenizing and compiling may take long, and cannot be stopped.

@@ -232,8 +232,10 @@ describe("internal mode", () => {
 
   it("prepares nothing for a client that has gone already", async () => {
     const { engine, chat } = setUp(["Never."]);
-    const { finish } = await run(chat, request({ signal: AbortSignal.abort() }));
+    const onPrepare = vi.fn();
+    const { finish } = await run(chat, request({ signal: AbortSignal.abort(), onPrepare }));
     expect(finish.reason).toBe("cancelled");
+    expect(onPrepare).not.toHaveBeenCalled();
     expect(engine.generations).toEqual([]);
     expect(engine.grammars).toEqual([]);
   });
