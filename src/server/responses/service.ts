@@ -106,7 +106,9 @@ export class ResponseService {
     const history = await this.#history(given, context);
     const request = configured(given, history);
     const calls = clientHistory(request.promptCacheKey, owner, history);
-    const headers = this.#gaps.report(calls, context.log);
+    // One that only reads a prompt in advance may have no more than its beginning.
+    const isRead = request.maxOutputTokens === 0;
+    const headers = isRead ? {} : this.#gaps.report(calls, context.log);
 
     // When the server closes, a background response has as much time as requests.
     const work = request.background ? context.active.begin() : null;
