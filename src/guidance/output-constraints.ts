@@ -185,7 +185,8 @@ export class OutputConstraints {
     const parts = [...this.#tools, ...(this.#document === null ? [] : [this.#document])];
     if (parts.some(({ isEnforced }) => !isEnforced))
       return this.#grammar(isRequired, reasoning, callable);
-    const key = JSON.stringify([isRequired, parallel, reasoning, allowed, callable]);
+    const isOff = toolChoice === "none";
+    const key = JSON.stringify([isRequired, isOff, parallel, reasoning, allowed, callable]);
     const known = this.#grammars.get(key);
     if (known !== undefined) return known;
     const grammar = this.#grammar(isRequired, reasoning, callable);
@@ -202,9 +203,10 @@ export class OutputConstraints {
     const { markers, syntax, markup } = this.#model;
     if (this.#gbnf !== null)
       return gbnfDocument(this.#gbnf, { markup, syntax, markers, reasoning });
-    const { allowed, parallel } = this.#guidance;
+    const { allowed, parallel, toolChoice } = this.#guidance;
+    const isOff = toolChoice === "none";
     const tools = this.#tools.filter(({ name }) => isCallable(name, allowed, callable));
-    const canCall = tools.length > 0;
+    const canCall = !isOff && tools.length > 0;
     const text = roundGrammar({
       markup,
       syntax,
@@ -212,7 +214,7 @@ export class OutputConstraints {
         name,
         schema: isEnforced ? schema.schema : anyObject,
       })),
-      calls: !canCall ? "none" : isRequired ? "required" : "optional",
+      calls: isOff ? "never" : !canCall ? "none" : isRequired ? "required" : "optional",
       parallel,
       document: this.#document === null ? null : documentRules(this.#document),
       reasoning,

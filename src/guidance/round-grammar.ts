@@ -22,8 +22,11 @@ export interface RoundShape {
   syntax: CallSyntax;
   /** Those that may be called; where none may be, those that are offered. Arguments as `compileSchema` writes them. */
   tools: readonly { name: string; schema: JsonObject }[];
-  /** `none`: text that begins no call, or a document. `optional`: free text, a document, or calls. */
-  calls: "none" | "optional" | "required";
+  /**
+   * `none`: an answer in words, or a document. `never`: text without a call, or a document. `optional`: free text, a
+   * document, or calls.
+   */
+  calls: "none" | "never" | "optional" | "required";
   parallel: boolean;
   /** Lark for the answer when it calls nothing: `start` is `document`. Null: free text. */
   document: string | null;
@@ -37,6 +40,7 @@ const maxThoughts = 8;
 
 export function roundGrammar(shape: RoundShape): string {
   const { syntax, document, calls, markup } = shape;
+  const mayCall = calls === "optional" || calls === "required";
   const thought = reasoningRules(shape);
   const isFreeText = document === null && calls !== "required";
   const rules = [thought.rules, "TEXT: /(?s:.*)/\n"];
@@ -46,7 +50,7 @@ export function roundGrammar(shape: RoundShape): string {
   const textOpen = markup.sequence(syntax.textOpen ?? "");
   const textClose = markup.sequence(syntax.textClose ?? "");
   const options: string[] = [];
-  if (calls !== "none") {
+  if (mayCall) {
     rules.push(callRules(shape));
     if (isFreeText && textOpen === "") {
       const words = wordsAndCall(shape, free);
@@ -63,11 +67,11 @@ export function roundGrammar(shape: RoundShape): string {
     }
   }
   if (isFreeText) {
-    const isAnswer = calls === "none";
-    if (isAnswer) rules.push(`ANSWER: TEXT & ~/(?s:${noAnswer(shape, thought.excluded)})/\n`);
-    const text = isAnswer ? "ANSWER" : free;
+    const barred = mayCall ? "" : noAnswer(shape, thought.excluded);
+    if (!mayCall) rules.push(`ANSWER: TEXT & ~/(?s:${barred})/\n`);
+    const text = mayCall ? free : "ANSWER";
     const closed = markup.until("answer_text", text, syntax.textClose ?? "");
-    if (closed.expression === "") options.push(`${textOpen} ${isAnswer ? text : `(${text})?`}`);
+    if (closed.expression === "") options.push(`${textOpen} ${mayCall ? `(${text})?` : text}`);
     else {
       rules.push(`answer: ${textOpen} ${closed.expression}\n${closed.rule}`);
       options.push("answer");
@@ -75,7 +79,7 @@ export function roundGrammar(shape: RoundShape): string {
   } else if (calls !== "required") options.push(`${textOpen} document ${textClose}`.trimEnd());
   if (thought.rules !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
   rules.push(document ?? "");
-  const comment = calls === "none" ? "" : textEndComment(syntax.argumentStyle);
+  const comment = mayCall ? textEndComment(syntax.argumentStyle) : "";
   return `${comment}start: ${thought.start}\nbody: ${options.join(" | ")}\n${rules.join("")}`;
 }
 
@@ -94,7 +98,7 @@ function reasoningRules(shape: RoundShape): Reasoning {
   if (reasoning === "no") return { start: "body", rules: "", excluded };
   // Models write blanks around reasoning.
   const opened = markup.until("opened", "BLANKS?", markers.open);
-  if (calls !== "none" && endsReasoning(syntax)) {
+  if ((calls === "optional" || calls === "required") && endsReasoning(syntax)) {
     const { expression, rules } = reasoningAndCall(shape, markers.close);
     if (reasoning === "open") return { start: expression, rules, excluded: null };
     const start = `${opened.expression} ${expression} | body`;
@@ -119,7 +123,10 @@ function reasoningRules(shape: RoundShape): Reasoning {
  * What is no answer: blanks, reasoning, and what the parser would read as a call. Control tokens are in no text.
  * One expression: the mask engine's first step is too dear for several.
  */
-function noAnswer({ syntax, tools, markup }: RoundShape, reasoning: string | null): string {
+function noAnswer(
+  { syntax, tools, markup, calls: place }: RoundShape,
+  reasoning: string | null,
+): string {
   const blanks = "[ \\n\\t\\r]*";
   const names = tools.map(({ name }) => escapeRegex(name)).join("|");
   // The opening of some formats; models of others write it, too.
@@ -131,8 +138,12 @@ function noAnswer({ syntax, tools, markup }: RoundShape, reasoning: string | nul
   const named = beforeCall === undefined ? "" : `(${names})`;
   if (isMarker && !markup.startsWithToken(opening)) calls.push(escapeRegex(opening) + named);
   // An answer in words begins with none of them; a call that is spelled wrong does.
-  const starts = ["\\{", "<", "`", ...(reasoning === null ? [] : [escapeRegex(reasoning)])];
-  return `${blanks}|${blanks}(${starts.join("|")}).*|.*(${calls.join("|")}).*`;
+  const marks = place === "never" ? [] : ["\\{", "<", "`"];
+  const starts = [...marks, ...(reasoning === null ? [] : [escapeRegex(reasoning)])];
+  const beginnings = starts.length === 0 ? [] : [`${blanks}(${starts.join("|")}).*`];
+  // What the answer continues may have been enough.
+  const empty = place === "never" ? [] : [blanks];
+  return [...empty, ...beginnings, `.*(${calls.join("|")}).*`].join("|");
 }
 
 function callRules({ syntax, tools, parallel, markup }: RoundShape): string {

@@ -22,8 +22,8 @@ export type DocumentFormat =
   | { kind: "grammar"; text: string; field: string };
 
 export interface Guidance {
-  /** `required`: the first round calls a tool. */
-  toolChoice: "auto" | "required";
+  /** `required`: the first round calls a tool. `none`: the tools are in the prompt, and no round has a call. */
+  toolChoice: "auto" | "none" | "required";
   /** Names of the tools that may be called; undefined: all. */
   allowed?: readonly string[] | undefined;
   /** More than one call in a round. */

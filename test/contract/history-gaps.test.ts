@@ -139,3 +139,19 @@ test("a chat result without its role shows the corrected message", async () => {
   expect(reply.json().error).toMatchObject({ param: "messages[2].role" });
   expect(reply.json().error.message).toContain('{"role":"tool","tool_call_id":"call_1"');
 });
+
+test("a prompt that is read in advance may be the beginning of its conversation alone", async () => {
+  const [, { url, rest, user }] = wires[2]!;
+  const made: ToolCall = { id: "call_1", name: "read_chunk", arguments: "{}" };
+  const send = async (more: object = {}) => {
+    const payload = { ...rest, input: [user], prompt_cache_key: "session", ...more };
+    const reply = await world.app.inject({ method: "POST", url, payload });
+    expect(reply.statusCode).toBe(200);
+    return reply.headers[header];
+  };
+  world.chat.script = [...callEvents(made), finish("tool_calls", [made])];
+  await send();
+  world.chat.script = [finish("length")];
+  expect(await send({ max_output_tokens: 0 })).toBeUndefined();
+  expect(await send({ max_output_tokens: 1 })).toBe("call_1");
+});

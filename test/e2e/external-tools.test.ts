@@ -1,6 +1,7 @@
 // Tools that the client runs: the round is returned, and its return costs its new tokens.
 import { afterEach, expect, test } from "vitest";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import type { ResponseInput } from "openai/resources/responses/responses";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const question = "What's the weather in Tokyo and in Oslo?";
@@ -138,4 +139,23 @@ test("without tools and MCP servers the closing tag is text", async () => {
     expect(completion.choices[0]?.finish_reason).toBe("stop");
     expect(completion.model).toBe("fermata-small");
   }
+});
+
+test("what the model says behind its calls belongs to their turn in responses, too", async () => {
+  server = await startScriptedServer();
+  const { client } = server;
+  const fenced = `Let me see.\n\`\`\`json\n{"name": "get_weather", "arguments": {"location": "Tokyo"}}\n\`\`\`\nThat is all.`;
+  await server.script(question, [fenced, "Sunny."]);
+  const flat = tools.map((tool) => ({ type: tool.type, strict: false, ...tool.function }));
+  const shared = { model: "default", tools: flat, store: false };
+  const asked = { role: "user" as const, content: question };
+  const first = await client.responses.create({ ...shared, input: [asked] });
+  expect(first.output.map(({ type }) => type)).toEqual(["message", "function_call", "message"]);
+  const call = first.output.find((item) => item.type === "function_call");
+  const result = { type: "function_call_output" as const, call_id: call!.call_id, output: "sunny" };
+  const input = [asked, ...first.output, result] as ResponseInput;
+  const second = await client.responses.create({ ...shared, input });
+  expect(second.output_text).toBe("Sunny.");
+  const { usage } = second;
+  expect(usage!.input_tokens_details.cached_tokens).toBe(first.usage!.total_tokens - 1);
 });

@@ -59,12 +59,17 @@ export class GuidedRounds {
   /** @throws FermataError of status 400 that names what cannot be enforced; queue_full */
   static async create(request: ChatRequest, context: GuidanceContext): Promise<GuidedRounds> {
     const { toolMode, sampling, guidance = free } = request;
-    const tools = toolMode === "none" ? [] : request.tools;
+    const isOff = toolMode === "none" && request.tools.length > 0;
+    const tools = isOff ? onlyShown(request.tools, guidance) : request.tools;
     const isFree = tools.length === 0 && guidance.document === undefined;
     if (isFree || isScripted(sampling)) return new GuidedRounds(request, context, null);
     const constraints = await context.constraints.make({
       tools,
-      guidance: { ...guidance, parallel: mayCallMore(guidance, context.prompts) },
+      guidance: {
+        ...guidance,
+        ...(isOff ? { toolChoice: "none" } : {}),
+        parallel: mayCallMore(guidance, context.prompts),
+      },
     });
     return new GuidedRounds(request, context, constraints);
   }
@@ -187,6 +192,11 @@ export class GuidedRounds {
       throw error;
     }
   }
+}
+
+/** Tools that the prompt has and nobody may call: no text names them, and a document does not anyway. */
+function onlyShown(tools: readonly ToolDefinition[], { document }: Guidance): ToolDefinition[] {
+  return document === undefined ? tools.map(({ name }) => ({ name, parameters: {} })) : [];
 }
 
 /** A call more than the template takes could never be answered. */

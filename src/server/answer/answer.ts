@@ -27,7 +27,13 @@ import type { Metrics } from "../metrics.ts";
 import { type AnswerName, answerOf, type AnswerTrace, type Traces } from "./traces.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
-import { definitionsOf, resolveToolMode, type Target, type ToolMode } from "./target.ts";
+import {
+  definitionsOf,
+  promptToolsOf,
+  resolveToolMode,
+  type Target,
+  type ToolMode,
+} from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";
 
 /** `Tool.server` of functions that the client runs while the sequence is held. */
@@ -116,7 +122,7 @@ export async function countPrompt(
   const mode = resolveToolMode(asked, target.tools);
   const prompt = promptOf(asked, target, request);
   const messages = messagesFor(mode, prompt.messages);
-  const tools = [...definitionsOf(mode)];
+  const tools = [...promptToolsOf(mode)];
   return await target.chat.countPromptTokens({ ...prompt, messages, tools }, { mayExceed: true });
 }
 
@@ -234,7 +240,7 @@ async function startEvents(
   const maxTokens = engineLimit(asked.maxTokens);
   const conversation = { ...asked, maxTokens, onPrepare: context.preparation?.add };
   if (mode.kind !== "internal") {
-    const tools = mode.kind === "external" ? mode.tools : [];
+    const tools = [...promptToolsOf(mode)];
     const request = { ...conversation, tools, toolMode: mode.kind, logger: log };
     if (target.run !== null) return await target.run.generate(request, sink);
     for await (const event of target.chat.generate(request)) await sink(event);

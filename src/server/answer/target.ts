@@ -11,6 +11,7 @@ import { finishInTurns, type Parts } from "../../parts.ts";
 import { fieldError } from "../body/field.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import type { OnceWarnings, Warn } from "../body/warnings.ts";
+import { callsOfMessages } from "../http/history-gaps.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
 import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
 import type { ToolChoice } from "../body/tools.ts";
@@ -153,7 +154,11 @@ function agentTarget(agent: Agent, { services }: Pick<TargetContext, "services">
 }
 
 export type ToolMode =
-  | { kind: "none" }
+  | {
+      kind: "none";
+      /** In the prompt all the same, though none may be called. Default: none. */
+      shown?: readonly ToolDefinition[];
+    }
   | { kind: "external"; tools: ToolDefinition[] }
   | {
       kind: "internal";
@@ -170,25 +175,44 @@ export type ToolMode =
  * | no                  | yes            | internal |
  *
  * An empty list counts as given, so the prompt has no MCP tools. Then there is nothing to call, and call markers are
- * plain text. The same is true for `tool_choice: "none"`, and while no MCP server offers a tool.
+ * plain text. The same is true for `tool_choice: "none"` (but see `withoutCalls`), and while no MCP server offers a tool.
  */
 export function resolveToolMode(
-  request: { tools: ToolDefinition[] | null; toolChoice: Pick<ToolChoice, "mode"> },
+  request: {
+    tools: ToolDefinition[] | null;
+    toolChoice: Pick<ToolChoice, "mode">;
+    messages: readonly ChatMessage[];
+  },
   provider: Pick<ToolProvider, "tools"> | null,
 ): ToolMode {
-  if (request.toolChoice.mode === "none") return { kind: "none" };
-  if (request.tools !== null) {
-    return request.tools.length === 0
-      ? { kind: "none" }
-      : { kind: "external", tools: request.tools };
+  const { tools, toolChoice, messages } = request;
+  const isOff = toolChoice.mode === "none";
+  if (tools !== null) {
+    const mode: ToolMode = tools.length === 0 ? { kind: "none" } : { kind: "external", tools };
+    return isOff ? withoutCalls(mode, callsOfMessages(messages).length > 0) : mode;
   }
-  const tools = provider?.tools() ?? [];
-  return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };
+  const served = isOff ? [] : (provider?.tools() ?? []);
+  return served.length === 0 ? { kind: "none" } : { kind: "internal", tools: served };
+}
+
+/**
+ * What `tool_choice: "none"` makes of a mode. A conversation that has called its client's tools keeps them in its prompt: it
+ * finds itself in the cache, and reads what it called. Agents ask so for their last words.
+ */
+export function withoutCalls(mode: ToolMode, hasCalls: boolean): ToolMode {
+  return mode.kind === "external" && hasCalls
+    ? { kind: "none", shown: mode.tools }
+    : { kind: "none" };
 }
 
 /** The tools that can be called. */
 export function definitionsOf(mode: ToolMode): readonly ToolDefinition[] {
+  return mode.kind === "none" ? [] : promptToolsOf(mode);
+}
+
+/** The tools in the prompt. */
+export function promptToolsOf(mode: ToolMode): readonly ToolDefinition[] {
   if (mode.kind === "external") return mode.tools;
-  if (mode.kind === "none") return [];
+  if (mode.kind === "none") return mode.shown ?? [];
   return mode.limits?.offered ?? mode.tools.map((tool) => tool.definition);
 }

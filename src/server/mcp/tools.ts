@@ -111,7 +111,10 @@ export class ModelTools implements PublishedTools {
       owner: this.#owner,
       signal,
     };
-    const mode = resolveToolMode({ tools: null, toolChoice: { mode: "auto" } }, target.tools);
+    const mode = resolveToolMode(
+      { tools: null, toolChoice: { mode: "auto" }, messages },
+      target.tools,
+    );
     const answer = this.#answer;
     const run = { ...context, target, answer, log: this.#log, startedAt, tellsTools: true };
     await runRequest(conversation, mode, run, sink);

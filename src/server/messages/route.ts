@@ -13,7 +13,7 @@ import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { countPrompt, messagesFor, planAnswer, runRequest } from "../answer/answer.ts";
-import { definitionsOf, readRequest, resolveTarget, type Target } from "../answer/target.ts";
+import { promptToolsOf, readRequest, resolveTarget, type Target } from "../answer/target.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
   const { config, active } = context;
@@ -41,7 +41,7 @@ export function messagesRoute(context: RouteContext): RouteOptions {
         const message = await collectMessage(identity, events);
         return reply.type("application/json; charset=utf-8").send(exactJson(message));
       }
-      const tools = [...definitionsOf(mode)];
+      const tools = [...promptToolsOf(mode)];
       const messages = messagesFor(mode, conversation.messages);
       const inputTokens = await countedTokens(target.chat, { ...conversation, messages, tools });
       const messageStream = new MessageStream(identity, request.id, inputTokens);

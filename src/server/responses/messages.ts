@@ -105,11 +105,12 @@ class MessageWriter {
     else this.system(content);
   }
 
+  /** Behind calls that have no output yet, or between them, the model has said it in the same turn. */
   #assistantText(content: string): void {
-    const turn = this.#turn;
-    if (turn === null || turn.content !== "" || turn.toolCalls !== undefined)
-      this.#openTurn().content = content;
-    else turn.content = content;
+    const turn = this.#mcpResults.length > 0 ? null : this.#turn;
+    if (turn?.toolCalls !== undefined) turn.content += content;
+    else if (turn?.content === "") turn.content = content;
+    else this.#openTurn().content = content;
   }
 
   #reasoning(item: Item): void {

@@ -140,7 +140,8 @@ async function revive(
   const held = isHeld ? new HeldCalls(leftMs, (error) => abort.abort(error)) : null;
   const requested = await RequestedServers.connect([], null, signal);
   const sources = { provider: target.tools, requested };
-  const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
+  const items = [...conversation.items, ...conversation.input];
+  const plan = planTools(request, sources, held && ((tool) => held.tool(tool)), items);
 
   for (const item of output) if (isClientOutput(item)) held?.remember(item as Item);
   const writer = new ResponseWriter({

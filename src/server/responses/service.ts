@@ -106,7 +106,9 @@ export class ResponseService {
     const history = await this.#history(given, context);
     const request = configured(given, history);
     const calls = clientHistory(request.promptCacheKey, owner, history);
-    const headers = this.#gaps.report(calls, context.log);
+    // One that only reads a prompt in advance may have no more than its beginning.
+    const isRead = request.maxOutputTokens === 0;
+    const headers = isRead ? {} : this.#gaps.report(calls, context.log);
 
     // When the server closes, a background response has as much time as requests.
     const work = request.background ? context.active.begin() : null;
@@ -178,7 +180,7 @@ export class ResponseService {
     const isHeld = waitsForOutputs(request, this.#config);
     const held = isHeld ? this.#heldCalls(request, abort) : null;
     const sources = { provider: context.target.tools, requested };
-    const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
+    const plan = planTools(request, sources, held && ((tool) => held.tool(tool)), items);
     checkToolChoice(plan.toolChoice, definitionsOf(plan.mode));
     const approved = history.input.some(isConsent)
       ? this.#asked.approved(history.items, history.input, plan, {
@@ -339,8 +341,8 @@ export class ResponseService {
     const servers = RequestedServers.connect(mcpToolsOf(request), connector, patience.signal);
     const requested = await servers.finally(() => clearTimeout(timer));
     try {
-      const plan = planTools(request, { provider: services.tools, requested }, null);
       const items = [...history.items, ...history.input];
+      const plan = planTools(request, { provider: services.tools, requested }, null, items);
       const messages = await finishInTurns(toMessages(items, request.instructions, plan.names));
       const { templateVariables } = request;
       const { mode, offered: tools } = plan;

@@ -5,13 +5,14 @@ import type { Tool, ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import type { ToolChoice } from "../body/tools.ts";
+import { callsOfItems } from "./client-calls.ts";
 import type { ToolNames } from "./messages.ts";
 import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-servers.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { chosenNames } from "./tool-choice.ts";
 import { flatName } from "./tools.ts";
-import type { CallPresentation, McpListToolsItem } from "./types.ts";
-import type { ToolMode } from "../answer/target.ts";
+import type { CallPresentation, Item, McpListToolsItem } from "./types.ts";
+import { promptToolsOf, type ToolMode, withoutCalls } from "../answer/target.ts";
 
 export interface ToolPlan {
   mode: ToolMode;
@@ -46,11 +47,15 @@ export interface ToolSources {
   requested: Pick<RequestedServers, "toolsOf">;
 }
 
-/** @param clientTool null: calls of the client's functions end the response */
+/**
+ * @param clientTool null: calls of the client's functions end the response
+ * @param items of the conversation
+ */
 export function planTools(
   request: Pick<ResponsesRequest, "tools" | "toolChoice" | "maxToolCalls">,
   { provider, requested }: ToolSources,
   clientTool: ClientTool | null,
+  items: readonly Item[],
 ): ToolPlan {
   const lists: McpListToolsItem[] = [];
   const entries = request.tools === null ? implicitEntries(provider) : [];
@@ -71,10 +76,12 @@ export function planTools(
   const isOff = request.toolChoice.mode === "none";
   const servers = mcpToolsOf(request).map(({ server }) => server);
   const { allowed, ...choice } = request.toolChoice;
+  const whole = modeOf([...byName.values()], request.maxToolCalls);
+  const mode = isOff ? withoutCalls(whole, callsOfItems(items).length > 0) : whole;
   return {
     toolChoice: { ...choice, ...(allowed && { allowed: chosenNames(allowed, entries, servers) }) },
-    mode: isOff ? { kind: "none" } : modeOf([...byName.values()], request.maxToolCalls),
-    offered: isOff ? [] : [...byName.values()].map(({ definition }) => definition),
+    mode,
+    offered: [...promptToolsOf(mode)],
     names: namesOf([...byName.values()]),
     present: (name) => byName.get(name)?.presentation ?? { kind: "function", name },
     lists: isOff ? [] : lists,
