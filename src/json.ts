@@ -6,6 +6,9 @@ import { FermataError } from "./errors.ts";
 /** Levels of lists and objects: far above what a schema may have, far below what the stack holds. */
 export const maxDepth = 1000;
 
+/** What may stand between the parts of a text: a regular expression, of JavaScript and of the mask engine. */
+export const anyBlanks = "[ \\n\\r\\t]{0,16}";
+
 /** @returns undefined where the text is no JSON, or has more than `maxDepth` levels */
 export function parseJson(text: string): unknown {
   try {

@@ -79,9 +79,6 @@ export interface ValueEnd {
   readonly followers: readonly string[];
 }
 
-/** A regular expression, of JavaScript and of the mask engine. */
-export const anyBlanks = "[ \\n\\r\\t]{0,16}";
-
 /** `key=value` pairs, values as Python literals: `True`, `None`, quoted strings, lists, dicts. */
 export interface PythonArguments {
   readonly style: "python";

@@ -1,6 +1,6 @@
 /** Arguments between markers, each where its value ends. */
 
-import { type ArgumentStyle, type ParameterArguments, anyBlanks } from "./call-syntax.ts";
+import type { ArgumentStyle, ParameterArguments } from "./call-syntax.ts";
 import {
   type Markup,
   escapeRegex,
@@ -14,7 +14,7 @@ import {
 import { jsonValue } from "./json-values.ts";
 import { bareName, freeProperties, nameTerminal } from "./free-properties.ts";
 import type { JsonObject } from "./schema/types.ts";
-import { isJsonObject } from "../json.ts";
+import { anyBlanks, isJsonObject } from "../json.ts";
 
 const cdata = ["<![CDATA[", "]]>"] as const;
 

@@ -3,7 +3,8 @@
  * closing marker was left out, at what stands behind it.
  */
 
-import { type ValueEnd, anyBlanks } from "../../../guidance/call-syntax.ts";
+import type { ValueEnd } from "../../../guidance/call-syntax.ts";
+import { anyBlanks } from "../../../json.ts";
 
 /** As the tables of formats write them. */
 export interface ParameterMarkers {
