@@ -40,9 +40,15 @@ std::int64_t state_bytes_of(const llama_model* model, const std::string& archite
     return state * inner * llama_model_n_layer(model) * std::int64_t{sizeof(float)};
 }
 
+// Attention by ALiBi, and with heads of other sizes, is ggml's (kernels/attention_operation.h).
+bool has_our_attention(const llama_model* model, const ModelShape& shape) {
+    const auto is_ours = [](std::int32_t head) { return head % 16 == 0 && head <= 576; };
+    return model->hparams.f_max_alibi_bias == 0.0F && is_ours(shape.key_length) &&
+           is_ours(shape.value_length);
+}
+
 // Rows of an embedding are looked up; where it is the output too, they are multiplied.
-bool keeps_bits(const llama_model* model) {
-    if (model->hparams.f_max_alibi_bias > 0.0F) return false;
+bool weights_keep_bits(const llama_model* model) {
     const std::string embedding =
         model->get_tensor("output.weight") == nullptr ? "" : "token_embd.weight";
     return std::ranges::all_of(llama_internal_get_tensor_map(model), [&](const auto& entry) {
@@ -62,7 +68,7 @@ ModelShape shape_of(const llama_model* model, const std::string& architecture,
     shape.sliding_window = llama_model_n_swa(model);
     if (llama_model_is_recurrent(model) || llama_model_is_hybrid(model))
         shape.state_bytes = state_bytes_of(model, architecture);
-    shape.keeps_bits = keeps_bits(model);
+    shape.keeps_bits = has_our_attention(model, shape) && weights_keep_bits(model);
     const std::int32_t layers = llama_model_n_layer(model);
     shape.gpu_layers = !llama_supports_gpu_offload() ? 0
                        : gpu_layers < 0              ? layers

@@ -57,8 +57,7 @@ struct ModelShape {
     std::int32_t sliding_window = 0;  // 0 = none
     std::int32_t gpu_layers = 0;      // in force, at most all
     std::int64_t state_bytes = 0;     // of recurrent layers, for a sequence, about
-    // All weights are on the CPU, and multiplied by kernels that give a row the same bits in any
-    // batch.
+    // All weights are on the CPU, and kernels of our own give a row the same bits in any batch.
     bool keeps_bits = false;
 };
 

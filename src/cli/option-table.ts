@@ -23,7 +23,7 @@ export type OptionSpec = {
   | { kind: "string"; default?: string }
   /** Relative to the working directory, or to the file that names it. `isWord`: what is no path. */
   | { kind: "path"; isWord?: (text: string) => boolean }
-  /** Without a default: what is done when it is not given, the help says. */
+  /** Without a default, the help says what happens when it is not given. */
   | { kind: "boolean"; default?: boolean }
   /** `words` stand for numbers, or for that none is given. */
   | {

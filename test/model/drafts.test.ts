@@ -12,8 +12,8 @@ import { writeQuantizedModel } from "../support/random-model.ts";
 import { greedy } from "../support/sampling.ts";
 
 const listing = Array.from({ length: 12 }, (_, i) => `const value${i} = read("file-${i}.txt");`);
-/** It differs soon behind what the first draft is made from: that one is decoded on every machine, others where they pay. */
-const edited = ['const value0 = load("file-0.txt");', ...listing.slice(1)];
+/** The first draft, which is decoded on every machine, begins right and ends wrong. Others are decoded where they pay. */
+const edited = ['const value11 = read("file-11.md");', ...listing.slice(0, 11)];
 const question = `<|im_start|>user\nRepeat:\n${listing.join("\n")}<|im_end|>\n<|im_start|>assistant\n`;
 
 interface Said {
