@@ -24,7 +24,6 @@ const serverLayers = [
   ["http"],
   ["answer"],
   ["a wire"],
-  ["openapi"],
   ["api.ts"],
   ["app.ts"],
 ];
@@ -32,7 +31,7 @@ const serverRank = new Map(
   serverLayers.flatMap((names, index) => names.map((name) => [name, index])),
 );
 /** Types that all of src/server may import. */
-const serverTypes = new Set(["context.ts", "services.ts"]);
+const serverTypes = new Set(["context.ts", "route.ts", "services.ts"]);
 
 function serverFolderOf(file, source) {
   const [layer, first, ...rest] = relative(source, file).split(sep);

@@ -1,6 +1,7 @@
 /** Every endpoint of /api, and the services behind them. */
 
-import type { FastifyInstance, RouteOptions } from "fastify";
+import type { Route } from "./route.ts";
+import type { FastifyInstance } from "fastify";
 import type { RouteContext } from "./context.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import { ConversationService } from "./conversations/service.ts";
@@ -22,7 +23,7 @@ export function apiRoutes(
   app: FastifyInstance,
   context: RouteContext,
   tokens: SealedTokens,
-): RouteOptions[] {
+): Route[] {
   const { services, config } = context;
   const branches = services.branches ?? new SqliteStore(null, { limits: memoryLimits }).branches;
   const shared = services.store?.shared ?? null;

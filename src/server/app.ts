@@ -1,6 +1,7 @@
 /** The HTTP server, built and not yet listening. */
 
-import Fastify, { LogController, type FastifyInstance, type RouteOptions } from "fastify";
+import { addressOf, type BareRoute, type Route } from "./route.ts";
+import Fastify, { LogController, type FastifyInstance } from "fastify";
 import { ApiKeys } from "./http/api-keys.ts";
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../errors.ts";
@@ -50,7 +51,7 @@ import { embedRoutes } from "./ollama/embed.ts";
 import { ollamaModelRoutes } from "./ollama/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
-import { openApiRoute } from "./openapi/document.ts";
+import { openApiRoute } from "./http/openapi.ts";
 import { rerankRoutes } from "./rerank/route.ts";
 import { scoreRoute } from "./rerank/score.ts";
 import { noPageRoute, pageRoutes } from "./about/page.ts";
@@ -116,9 +117,9 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const traces = new Traces();
   const context = { services, config, keys, metrics, active, warnings, gaps, traces };
   const responses = { ...context, responses: installResponses(app, context) };
-  const one = (make: (context: RouteContext) => RouteOptions): RouteOptions[] =>
+  const one = (make: (context: RouteContext) => Route): Route[] =>
     modelRoutes(context, (own) => [make(own)]);
-  const routes: RouteOptions[] = [
+  const routes: Route[] = [
     ...one(chatCompletionsRoute),
     ...one(messagesRoute),
     ...one(messagesCountTokensRoute),
@@ -146,12 +147,11 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     readyRoute(services, config, active),
     metricsRoute(metrics),
   ];
-  routes.push(openApiRoute(routes.slice()));
-  routes.push(mcpRoute(context));
-  paths.set(routes);
-  routes.push(...(config.page ? pageRoutes(config.page) : [noPageRoute()]));
-  for (const route of routes) app.route(route);
-  refuseOtherMethods(app, routes);
+  const api = [...routes, openApiRoute(routes), mcpRoute(context)];
+  paths.set(api.map((route) => addressOf(route).url));
+  const all = [...api, ...(config.page ? pageRoutes(config.page) : [noPageRoute()])];
+  for (const route of all) app.route({ ...route, ...addressOf(route) });
+  refuseOtherMethods(app, all);
   return app;
 }
 
@@ -172,10 +172,10 @@ function countRequests(app: FastifyInstance, metrics: Metrics): void {
 }
 
 /** Before the body is read: what it holds does not matter. */
-function refuseOtherMethods(app: FastifyInstance, routes: readonly RouteOptions[]): void {
-  for (const url of new Set(routes.map((route) => route.url))) {
-    const same = routes.filter((route) => route.url === url);
-    const allowed = same.map(({ method }) => String(method));
+function refuseOtherMethods(app: FastifyInstance, routes: readonly BareRoute[]): void {
+  for (const url of new Set(routes.map((route) => addressOf(route).url))) {
+    const same = routes.filter((route) => addressOf(route).url === url);
+    const allowed: string[] = same.map((route) => addressOf(route).method);
     app.route({
       config: same[0]?.config ?? {},
       method: allMethods.filter((method) => !allowed.includes(method)),

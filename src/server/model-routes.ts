@@ -1,15 +1,10 @@
 /** Routes that are answered by the model that their request names. */
 
-import type { FastifyRequest, RouteOptions } from "fastify";
+import type { Route } from "./route.ts";
 import { closed, lastUsed, withModel } from "./answer/model-use.ts";
 import { wantedModel } from "./answer/target.ts";
 import type { RouteContext } from "./context.ts";
 import { keepAliveOf } from "./body/keep-alive.ts";
-
-export interface ModelRoute extends RouteOptions {
-  /** What needs no model is answered before one is waited for. Undefined: the request needs one. */
-  withoutModel?: (request: FastifyRequest) => Promise<object | undefined>;
-}
 
 /**
  * The routes that `make` makes of a context. Where several models are served, each request gets a context of its own
@@ -17,8 +12,8 @@ export interface ModelRoute extends RouteOptions {
  */
 export function modelRoutes<Context extends RouteContext>(
   context: Context,
-  make: (context: Context) => ModelRoute[],
-): RouteOptions[] {
+  make: (context: Context) => Route[],
+): Route[] {
   const routes = make(context);
   if (context.services.models === undefined) return routes;
   return routes.map(({ withoutModel, ...route }, index) => ({
@@ -27,7 +22,7 @@ export function modelRoutes<Context extends RouteContext>(
       const answered = await withoutModel?.(request);
       if (answered !== undefined) return answered;
       const named = wantedModel(request.body) ?? wantedModel(request.query);
-      const shown = named === null && route.method === "GET" ? lastUsed(context) : null;
+      const shown = named === null && route.at.startsWith("GET ") ? lastUsed(context) : null;
       if (shown !== null) return await make(shown)[index]!.handler.call(this, request, reply);
       const options = {
         signal: context.active.signalFor(reply),

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { commandHelp } from "../../src/cli/help.ts";
 import { serveOptions } from "../../src/cli/options.ts";
-import { operations } from "../../src/server/openapi/document.ts";
+import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -50,6 +50,9 @@ const namedFiles =
 /** Of llama.cpp and Node, those that a reader makes, and what the build makes. */
 const foreignFiles = new Set(["llama.h", "napi.h", "ask.mjs", "try.mjs", "ui/dist/"]);
 
+const world = await createResponsesWorld();
+afterAll(() => world.close());
+
 describe.each(texts)("%s", (_name, text) => {
   test("names options that there are", () => {
     const help = commands.map(commandHelp).join("\n").replaceAll("--[no-]", "--");
@@ -61,11 +64,11 @@ describe.each(texts)("%s", (_name, text) => {
     expect(unknown).toEqual([]);
   });
 
-  test("names paths that there are", () => {
-    const paths = Object.keys(operations).map((name) => name.split(" ")[1] ?? "");
+  test("names paths that there are", async () => {
+    const { paths } = (await world.app.inject({ url: "/openapi.json" })).json<OpenApiDocument>();
     // Each is there with `/v1` and without.
     const known = new Set(
-      paths
+      Object.keys(paths)
         .map((path) => path.replace(/\{\w+\}|:\w+/gu, "{}"))
         .flatMap((path) => [path, `/v1${path}`]),
     );
@@ -77,17 +80,12 @@ describe.each(texts)("%s", (_name, text) => {
   });
 });
 
-describe("metrics", async () => {
-  const world = await createResponsesWorld();
-  afterAll(() => world.close());
-
-  test("that the guides name are told", async () => {
-    const told = (await world.app.inject({ url: "/metrics" })).body;
-    for (const [name, text] of texts) {
-      for (const metric of new Set(text.match(/\bfermata_[a-z_]+[a-z]/gu)))
-        expect(told, `${name}: ${metric}`).toContain(metric);
-    }
-  });
+test("metrics that the guides name are told", async () => {
+  const told = (await world.app.inject({ url: "/metrics" })).body;
+  for (const [name, text] of texts) {
+    for (const metric of new Set(text.match(/\bfermata_[a-z_]+[a-z]/gu)))
+      expect(told, `${name}: ${metric}`).toContain(metric);
+  }
 });
 
 test("README has the figures of docs/templates.md", () => {

@@ -5,7 +5,7 @@
  */
 
 import { afterAll, describe, expect, test } from "vitest";
-import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
+import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
 import { fakeEmbedder, fakeReranker } from "./fake-services.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Embedder } from "../../src/engine/embedder.ts";
-import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
+import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { writeEmbeddingModel } from "../support/embedding-model.ts";
 import { memoryInUse } from "../support/memory-in-use.ts";
 import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";

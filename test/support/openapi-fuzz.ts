@@ -6,7 +6,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
+import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { nearly } from "./schema-arbitrary.ts";
 
 type Schema = { [key: string]: unknown };

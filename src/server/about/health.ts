@@ -1,6 +1,7 @@
 /** GET /health: whether the server lives. GET /ready: whether it takes requests now. GET /metrics. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer, choice, string, whole } from "../body/shapes.ts";
 import { engineStates } from "../answer/model-use.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import type { ActiveRequests } from "../http/requests.ts";
@@ -24,10 +25,11 @@ function stateOf(services: Services): { stepAgeMs: number; running: number; wait
 export function healthRoute(
   services: Services,
   { hungStepMs = defaultHungStepMs }: Pick<ServerConfig, "hungStepMs">,
-): RouteOptions {
+): Route {
   return {
-    method: "GET",
-    url: "/health",
+    at: "GET /health",
+    summary: "Whether the server lives: 503 once the inference thread hangs. Needs no key.",
+    answer: answer({ status: choice("ok", "hung"), model: string, step_age_ms: whole }),
     // A load balancer asks it.
     config: { public: true, answersToTheEnd: true },
     logLevel: "warn",
@@ -45,10 +47,16 @@ export function readyRoute(
   services: Services,
   { hungStepMs = defaultHungStepMs }: Pick<ServerConfig, "hungStepMs">,
   active: Pick<ActiveRequests, "isLeaving">,
-): RouteOptions {
+): Route {
   return {
-    method: "GET",
-    url: "/ready",
+    at: "GET /ready",
+    summary: "Whether requests should be sent here now, else 503. Needs no key.",
+    answer: answer({
+      status: choice("ready", "busy"),
+      step_age_ms: whole,
+      running: whole,
+      waiting: whole,
+    }),
     config: { public: true, answersToTheEnd: true },
     logLevel: "warn",
     handler: async (_request, reply) => {
@@ -62,10 +70,11 @@ export function readyRoute(
 }
 
 /** In Prometheus' text format. */
-export function metricsRoute({ registry }: Metrics): RouteOptions {
+export function metricsRoute({ registry }: Metrics): Route {
   return {
-    method: "GET",
-    url: "/metrics",
+    at: "GET /metrics",
+    summary: "Prometheus metrics.",
+    answer: null,
     config: { scope: "admin", answersToTheEnd: true },
     logLevel: "warn",
     handler: async (_request, reply) =>

@@ -1,6 +1,8 @@
 /** GET /api/models: which models are in memory. POST /v1/models/load and /v1/models/unload, as llama-server has them. */
 
-import type { RouteOptions } from "fastify";
+import { modelState } from "./models.ts";
+import type { Route } from "../route.ts";
+import { answer, boolean, list, nullable, real, string, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
 import {
   detailsOf,
@@ -18,7 +20,9 @@ export const loadFields = {
   model: required(text({ min: 1, remedy: "Send a model's name" }), "the model's name"),
 } satisfies FieldTable;
 
-export function loadRoutes(context: RouteContext): RouteOptions[] {
+const done = answer({ success: boolean });
+
+export function loadRoutes(context: RouteContext): Route[] {
   const { services, active, warnings } = context;
   const named = (body: unknown): KnownModel => {
     const { model } = readBody(loadFields, body, { warn: warnings.warn }, 'Send {"model": "…"}');
@@ -30,15 +34,34 @@ export function loadRoutes(context: RouteContext): RouteOptions[] {
   };
   return [
     {
-      method: "GET",
-      url: "/api/models",
+      at: "GET /api/models",
+      summary: "The models and which of them are in memory.",
+      answer: answer({
+        models: list(
+          answer({
+            id: string,
+            is_default: boolean,
+            state: modelState,
+            progress: real,
+            size: whole,
+            architecture: string,
+            quantization: string,
+            context_length: nullable(whole),
+            uses: whole,
+            leaves_at: nullable(string),
+            is_pinned: boolean,
+          }),
+        ),
+      }),
       handler: async () => ({
         models: knownModels(services).map((known) => wireState(known, services)),
       }),
     },
     {
-      method: "POST",
-      url: "/v1/models/load",
+      at: "POST /v1/models/load",
+      summary: "Brings a model into memory before it is used.",
+      request: loadFields,
+      answer: done,
       handler: async ({ body }, reply) => {
         const signal = active.signalFor(reply);
         return await withModel(named(body).names[0]!, context, { signal }, async () => ({
@@ -47,8 +70,10 @@ export function loadRoutes(context: RouteContext): RouteOptions[] {
       },
     },
     {
-      method: "POST",
-      url: "/v1/models/unload",
+      at: "POST /v1/models/unload",
+      summary: "Takes a model out of memory, once nobody uses it. With `--models-dir`.",
+      request: loadFields,
+      answer: done,
       config: { scope: "admin" },
       /** Once nobody uses it any more. */
       handler: async ({ body }) => {

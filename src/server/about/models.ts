@@ -1,6 +1,6 @@
 /** GET /v1/models and /v1/models/{model}: for clients of OpenAI, Anthropic, llama-server and Ollama, all in one body. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
 import {
   capabilitiesOf,
@@ -9,9 +9,20 @@ import {
   knownModels,
   listedModel,
   type ListServices,
+  listedModelShape,
 } from "../answer/model-list.ts";
 import { agentCalled } from "../answer/target.ts";
-import { answer, choice, real, string, type ValueOf, whole } from "../body/shapes.ts";
+import {
+  answer,
+  choice,
+  real,
+  string,
+  type ValueOf,
+  whole,
+  boolean,
+  list,
+  nullable,
+} from "../body/shapes.ts";
 import { pageOf } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 
@@ -64,10 +75,27 @@ type WireModel = ValueOf<typeof model>;
 
 type Services = ListServices & Pick<ServerServices, "agents">;
 
-export function modelsRoute(services: Services): RouteOptions {
+export function modelsRoute(services: Services): Route {
   return {
-    method: "GET",
-    url: "/v1/models",
+    at: "GET /v1/models",
+    summary: "The models that requests may name; with `--models-dir`, all of the folder.",
+    answer: answer({
+      object: choice("list"),
+      data: list(model),
+      first_id: nullable(string),
+      last_id: nullable(string),
+      has_more: boolean,
+      models: list(
+        answer({
+          ...listedModelShape,
+          type: choice("model"),
+          description: string,
+          parameters: string,
+          tags: list(string),
+          capabilities: list(string),
+        }),
+      ),
+    }),
     config: { isAnthropicToo: true },
     handler: async () => {
       const known = knownModels(services);
@@ -166,10 +194,11 @@ function wireModel(id: string, created: number): WireModel {
   };
 }
 
-export function modelRoute(services: Services): RouteOptions {
+export function modelRoute(services: Services): Route {
   return {
-    method: "GET",
-    url: "/v1/models/:model",
+    at: "GET /v1/models/:model",
+    summary: "A model, by its name or `default`.",
+    answer: model,
     config: { isAnthropicToo: true },
     handler: async (request) => {
       const { model: wanted } = request.params as { model: string };

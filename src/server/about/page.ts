@@ -1,6 +1,7 @@
 /** GET / and /c/{id}: the web page; GET /assets/{name}: what it loads. They need no key and hold no data. */
 
-import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { BareRoute } from "../route.ts";
 import { FermataError } from "../../errors.ts";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -29,16 +30,15 @@ const pageHeaders = {
 const forever = "public, max-age=31536000, immutable";
 const askAgain = "no-cache";
 
-export function pageRoutes({ index, assets }: PageFiles): RouteOptions[] {
+export function pageRoutes({ index, assets }: PageFiles): BareRoute[] {
   const sendIndex = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
     sendFile(index, askAgain, request, reply);
   const config = { public: true } as const;
   return [
-    { method: "GET", url: "/", config, logLevel: "warn", handler: sendIndex },
-    { method: "GET", url: "/c/:id", config, logLevel: "warn", handler: sendIndex },
+    { at: "GET /", config, logLevel: "warn", handler: sendIndex },
+    { at: "GET /c/:id", config, logLevel: "warn", handler: sendIndex },
     {
-      method: "GET",
-      url: "/assets/:name",
+      at: "GET /assets/:name",
       config,
       logLevel: "warn",
       handler: async (request, reply) => {
@@ -56,10 +56,9 @@ export function pageRoutes({ index, assets }: PageFiles): RouteOptions[] {
 }
 
 /** In the place of the page: Ollama's clients ask here whether a server is there. */
-export function noPageRoute(): RouteOptions {
+export function noPageRoute(): BareRoute {
   return {
-    method: "GET",
-    url: "/",
+    at: "GET /",
     config: { public: true },
     logLevel: "warn",
     handler: async (_request, reply) => reply.type("text/plain").send("Fermata is running.\n"),

@@ -1,19 +1,17 @@
 /** GET /props and /slots, as llama-server has them: what its clients and load balancers ask for. */
 
+import type { Route } from "../route.ts";
+import { answer, boolean, list, object, string, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
 import { fingerprintOf } from "../answer/completion-parts.ts";
 import { wantedModel } from "../answer/target.ts";
 import type { RouteContext } from "../context.ts";
-import type { ModelRoute } from "../model-routes.ts";
 
 /** llama-server's number for "draw one". */
 const drawnSeed = 2 ** 32 - 1;
 
-export function propsRoute({
-  services,
-  config,
-}: Pick<RouteContext, "services" | "config">): ModelRoute {
+export function propsRoute({ services, config }: Pick<RouteContext, "services" | "config">): Route {
   const { model, engine } = services;
   const sampling = { ...config.sampling, seed: drawnSeed, logitBias: [] };
   const ofServer = {
@@ -27,8 +25,29 @@ export function propsRoute({
     is_sleeping: false,
   };
   return {
-    method: "GET",
-    url: "/props",
+    at: "GET /props",
+    summary:
+      "The defaults of a request, and the chat template. With `--models-dir` and no model in memory, `role` is `router` and the rest is empty, unless `?model=` names one.",
+    answer: answer({
+      default_generation_settings: answer({ params: object, n_ctx: whole }),
+      total_slots: whole,
+      model_alias: string,
+      model_path: string,
+      model_ftype: string,
+      modalities: answer({ vision: boolean, video: boolean, audio: boolean }),
+      endpoint_slots: boolean,
+      endpoint_props: boolean,
+      endpoint_metrics: boolean,
+      chat_template: string,
+      chat_template_caps: { type: "object", additionalProperties: boolean },
+      ui: boolean,
+      ui_settings: object,
+      cors_proxy_enabled: boolean,
+      bos_token: string,
+      eos_token: string,
+      build_info: string,
+      is_sleeping: boolean,
+    }),
     logLevel: "warn",
     withoutModel: async ({ query }) =>
       looksAtNone(query, services) ? { ...propsOfNone, ...ofServer } : undefined,
@@ -89,11 +108,12 @@ function acceptedMessages({ model, chat }: RouteContext["services"]): Record<str
 }
 
 /** Running sequences count from slot 0 on: none of them has a slot that lasts. */
-export function slotsRoute({ services }: Pick<RouteContext, "services">): ModelRoute {
+export function slotsRoute({ services }: Pick<RouteContext, "services">): Route {
   const { model, engine } = services;
   return {
-    method: "GET",
-    url: "/slots",
+    at: "GET /slots",
+    summary: "A slot for each sequence that may run at once; `?fail_on_no_slot=1`: 503 if all run.",
+    answer: list(answer({ id: whole, n_ctx: whole, speculative: boolean, is_processing: boolean })),
     config: { scope: "admin" },
     logLevel: "warn",
     withoutModel: async ({ query }) => (looksAtNone(query, services) ? [] : undefined),

@@ -1,20 +1,52 @@
 /** GET /api/tools: what this server can run, and how those who run it are. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer, choice, list, nullable, string, whole, boolean } from "../body/shapes.ts";
 import type { ToolServerState } from "../../tools/types.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { policyOf } from "../../tools/oversight.ts";
 import { type KnownModel, knownModels, type ListServices } from "../answer/model-list.ts";
 import { type ToolTokens, toolTokens } from "../answer/tool-tokens.ts";
 
+const approvalPolicy = choice("never", "always");
+
+const runnableTool = answer({
+  name: string,
+  description: nullable(string),
+  read_only: boolean,
+  approval: approvalPolicy,
+});
+
+const toolServer = answer({
+  name: string,
+  transport: choice("stdio", "http", "sse"),
+  state: choice("starting", "ready", "restarting", "failed"),
+  error: nullable(string),
+  prompt_tokens: nullable(whole),
+  tools: list(runnableTool),
+});
+
 export function toolsRoute(
   services: ListServices & Pick<ServerServices, "tools" | "agents">,
   { asksPerson = false }: Pick<ServerConfig, "asksPerson">,
-): RouteOptions {
+): Route {
   const { tools, agents, models } = services;
   return {
-    method: "GET",
-    url: "/api/tools",
+    at: "GET /api/tools",
+    summary: "The tools that this server runs, and the state of their servers.",
+    answer: answer({
+      servers: list(toolServer),
+      prompt_tokens: nullable(whole),
+      context_size: nullable(whole),
+      agents: list(answer({ name: string, description: string })),
+      models: list(
+        answer({
+          id: string,
+          tool_section: nullable(choice("template", "generic")),
+          tool_format: nullable(string),
+        }),
+      ),
+    }),
     handler: async () => {
       // Of several, the one that was used last.
       const current = models === undefined ? services : models.loaded()[0];

@@ -1,17 +1,76 @@
 /** GET /api/traces and /api/traces/{id}: how answers came about. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer, list, choice, nullable, real, string, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
-import { readLimit } from "../body/stored.ts";
+import { readLimit, pageQuery } from "../body/stored.ts";
 import { requestOwner } from "../http/access.ts";
 import { idInPath } from "../http/route-paths.ts";
 import type { Traces } from "../answer/traces.ts";
 
-export function traceRoutes(traces: Traces): RouteOptions[] {
+const traceRows = answer({
+  prompt: whole,
+  cached: whole,
+  resumed: whole,
+  prefilled: whole,
+  recomputed: whole,
+  generated: whole,
+});
+
+const trace = answer({
+  id: string,
+  request_id: string,
+  endpoint: string,
+  model: string,
+  created_at: whole,
+  status: choice("running", "complete", "length", "cancelled", "failed"),
+  duration_ms: real,
+  rows: traceRows,
+  sequences: list(
+    answer({
+      agent: nullable(string),
+      spans: list(
+        answer(
+          {
+            phase: choice("prepare", "queued", "prefill", "decode", "hold", "resume"),
+            start_ms: real,
+            end_ms: nullable(real),
+          },
+          {
+            waits_for: nullable(string),
+            behind: nullable(string),
+            rows: whole,
+            reused: whole,
+            source: string,
+          },
+        ),
+      ),
+      rows: traceRows,
+      end: nullable(string),
+    }),
+  ),
+  calls: list(
+    answer({
+      id: string,
+      tool: string,
+      server: string,
+      agent: nullable(string),
+      start_ms: real,
+      end_ms: nullable(real),
+      outcome: nullable(string),
+      approval_ms: real,
+    }),
+  ),
+  dropped: whole,
+});
+
+export function traceRoutes(traces: Traces): Route[] {
   return [
     {
-      method: "GET",
-      url: "/api/traces",
+      at: "GET /api/traces",
+      summary: "How the last answers of this key came about, the newest first.",
+      query: { limit: pageQuery["limit"]! },
+      answer: answer({ traces: list(trace) }),
       config: { scope: "admin" },
       logLevel: "warn",
       handler: async (request) => {
@@ -20,8 +79,9 @@ export function traceRoutes(traces: Traces): RouteOptions[] {
       },
     },
     {
-      method: "GET",
-      url: "/api/traces/:id",
+      at: "GET /api/traces/:id",
+      summary: "How one answer came about: its phases, its calls, and the rows that were computed.",
+      answer: trace,
       config: { scope: "admin" },
       handler: async (request) => {
         const id = idInPath(request);

@@ -64,7 +64,7 @@ export function answer<Of extends Shapes, More extends Shapes = Record<never, ne
   return record({ ...properties, ...optional }, Object.keys(properties)) as Shape<never>;
 }
 
-export function pageOf(entry: Schema): Schema {
+export function pageShape(entry: Schema): Schema {
   return answer({
     object: choice("list"),
     data: list(entry),

@@ -1,6 +1,8 @@
 /** POST /v1/chat/completions */
 
-import type { RouteOptions } from "fastify";
+import { chatCompletionFields } from "./fields.ts";
+import type { Route } from "../route.ts";
+import { inputTokens, answer } from "../body/shapes.ts";
 import type { RouteContext } from "../context.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -8,19 +10,29 @@ import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/
 import type { Answer } from "../answer/collect-answer.ts";
 import { Preparation, waitForServers, streamAnswer } from "../http/stream-answer.ts";
 import { ChunkStream } from "./chunks.ts";
-import { type ChatCompletion, wireCompletion } from "./completion.ts";
+import {
+  type ChatCompletion,
+  wireCompletion,
+  chatCompletion,
+  chatCompletionExtras,
+} from "./completion.ts";
 import { fieldError } from "../body/field.ts";
 import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { ofReplica } from "../answer/ids.ts";
 import { countPrompt, planAnswer, runRequest } from "../answer/answer.ts";
-import { reasoningInContent, withBeginning, withoutReasoning } from "../answer/client-view.ts";
+import {
+  reasoningInContent,
+  withBeginning,
+  withoutReasoning,
+  toolStatusShape,
+} from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { readRequest, type ToolMode } from "../answer/target.ts";
 
-export function chatCompletionsRoute(context: RouteContext): RouteOptions {
+export function chatCompletionsRoute(context: RouteContext): Route {
   const { services, config, active, warnings } = context;
   const keep = async (
     completion: ChatCompletion,
@@ -35,8 +47,22 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
   };
   const idMark = ofReplica(config.replica);
   return {
-    method: "POST",
-    url: "/v1/chat/completions",
+    at: "POST /v1/chat/completions",
+    summary: "An answer in OpenAI's Chat Completions format.",
+    request: chatCompletionFields,
+    example: { messages: [{ role: "user", content: "Hello!" }] },
+    /** A chunk of a chat completion that asked for it: `fermata.tool_status`. */
+    streams: {
+      "chat.completion.chunk": {
+        ...answer({
+          tool_status: toolStatusShape,
+        }),
+        additionalProperties: true,
+        description:
+          "With fermata.tool_status: beside an empty delta, what a tool of the server's does.",
+      },
+    },
+    answer: answer(chatCompletion, chatCompletionExtras),
     preHandler: waitForServers(context.services.tools),
     handler: async (request, reply) => {
       const startedAt = performance.now();
@@ -109,10 +135,13 @@ function refuseToolRuns(mode: ToolMode): void {
 }
 
 /** POST /v1/chat/completions/input_tokens, as llama-server has it: what a request would take of the context. */
-export function chatInputTokensRoute(context: RouteContext): RouteOptions {
+export function chatInputTokensRoute(context: RouteContext): Route {
   return {
-    method: "POST",
-    url: "/v1/chat/completions/input_tokens",
+    at: "POST /v1/chat/completions/input_tokens",
+    summary: "What a request would take of the context.",
+    request: chatCompletionFields,
+    example: { messages: [{ role: "user", content: "Hello!" }] },
+    answer: inputTokens,
     preHandler: waitForServers(context.services.tools),
     handler: async (request) => {
       const { target, body } = await readRequest(request.body, parseChatCompletionRequest, context);

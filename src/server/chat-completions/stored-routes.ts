@@ -1,7 +1,20 @@
 /** Chat completions that were kept with `store`: listed, read, relabelled, deleted. */
 
-import type { FastifyRequest, RouteOptions } from "fastify";
-import { needStore, pageOf, readPageQuery, metadataField } from "../body/stored.ts";
+import { chatCompletion, chatCompletionExtras } from "./completion.ts";
+import type { Route } from "../route.ts";
+import {
+  answer,
+  choice,
+  string,
+  yes,
+  list,
+  object,
+  nullable,
+  metadata,
+  pageShape,
+} from "../body/shapes.ts";
+import type { FastifyRequest } from "fastify";
+import { needStore, pageOf, readPageQuery, metadataField, pageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { readBody } from "../body/field.ts";
 import { requestOwner } from "../http/access.ts";
@@ -18,15 +31,18 @@ interface StoredMessage {
 
 type Query = Record<string, unknown>;
 
+const storedCompletion = answer({ ...chatCompletion, metadata }, chatCompletionExtras);
 export const labelFields = { metadata: metadataField };
 
-export function storedCompletionRoutes({ services, warnings }: RouteContext): RouteOptions[] {
+export function storedCompletionRoutes({ services, warnings }: RouteContext): Route[] {
   const storedOf = (request: FastifyRequest): StoredCompletions =>
     new StoredCompletions(needStore(services.store, "store"), requestOwner(request));
   return [
     {
-      method: "GET",
-      url: "/v1/chat/completions",
+      at: "GET /v1/chat/completions",
+      summary: "Stored chat completions; `metadata[name]` filters too.",
+      query: { ...pageQuery, model: string },
+      answer: pageShape(storedCompletion),
       handler: async (request) => {
         const query = request.query as Query;
         const completions = await storedOf(request).all();
@@ -35,13 +51,16 @@ export function storedCompletionRoutes({ services, warnings }: RouteContext): Ro
       },
     },
     {
-      method: "GET",
-      url: "/v1/chat/completions/:id",
+      at: "GET /v1/chat/completions/:id",
+      summary: "A stored chat completion.",
+      answer: storedCompletion,
       handler: async (request) => storedOf(request).find(idInPath(request)),
     },
     {
-      method: "POST",
-      url: "/v1/chat/completions/:id",
+      at: "POST /v1/chat/completions/:id",
+      summary: "Replaces a stored chat completion's metadata.",
+      request: labelFields,
+      answer: storedCompletion,
       handler: async (request) => {
         const reading = { warn: warnings.warn };
         const { metadata } = readBody(labelFields, request.body, reading, 'Send {"metadata": {…}}');
@@ -49,8 +68,13 @@ export function storedCompletionRoutes({ services, warnings }: RouteContext): Ro
       },
     },
     {
-      method: "DELETE",
-      url: "/v1/chat/completions/:id",
+      at: "DELETE /v1/chat/completions/:id",
+      summary: "Deletes a stored chat completion.",
+      answer: answer({
+        id: string,
+        object: choice("chat.completion.deleted"),
+        deleted: yes,
+      }),
       handler: async (request) => {
         const id = idInPath(request);
         await storedOf(request).delete(id);
@@ -58,8 +82,14 @@ export function storedCompletionRoutes({ services, warnings }: RouteContext): Ro
       },
     },
     {
-      method: "GET",
-      url: "/v1/chat/completions/:id/messages",
+      at: "GET /v1/chat/completions/:id/messages",
+      summary: "What a stored chat completion was given.",
+      query: pageQuery,
+      /** As it was sent. */
+      answer: pageShape({
+        ...answer({ id: string, content: nullable(string), content_parts: nullable(list(object)) }),
+        additionalProperties: true,
+      }),
       handler: async (request) => {
         const messages = await storedOf(request).messages(idInPath(request));
         const query = readPageQuery({ order: "asc", ...(request.query as Query) });

@@ -1,6 +1,8 @@
 /** POST /completion and /infill, as llama-server has them. */
 
-import type { RouteOptions } from "fastify";
+import type { Schema } from "../body/field.ts";
+import { choice, list, oneOf, record, string, whole, yes } from "../body/shapes.ts";
+import type { Route } from "../route.ts";
 import { collectChoices, drawSeed, runChoices } from "../answer/choices.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
@@ -10,7 +12,13 @@ import { Turns } from "../../turns.ts";
 import { NativeCompletionStream, wireNativeCompletion } from "./native-completion.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import { Infill } from "../answer/infill.ts";
-import { type NativeRequest, parseInfill, parseNativeCompletion } from "./native-fields.ts";
+import {
+  type NativeRequest,
+  parseInfill,
+  parseNativeCompletion,
+  infillFields,
+  nativeCompletionFields,
+} from "./native-fields.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
@@ -26,25 +34,62 @@ type ReadRequest = (
   warn: (field: string, problem: string) => void,
 ) => Promise<NativeRequest> | NativeRequest;
 
-export function nativeCompletionRoutes(context: RouteContext): RouteOptions[] {
+/** Fewer if `response_fields` says so; a list if the prompt was one. */
+const oneAnswer: Schema = {
+  ...record({
+    content: string,
+    tokens: list(whole),
+    stop: yes,
+    stop_type: choice("eos", "word", "limit", "none"),
+    tokens_predicted: whole,
+    tokens_evaluated: whole,
+  }),
+  additionalProperties: true,
+};
+const nativeAnswer = oneOf(oneAnswer, list(oneAnswer));
+
+export function nativeCompletionRoutes(context: RouteContext): Route[] {
   const { contextSize } = context.services.model;
   const infill = new Infill(context.services);
   return [
-    nativeRoute(context, "/completion", parseNativeCompletion),
-    nativeRoute(context, "/infill", async (body, limits, warn) => {
-      const { gap, request } = parseInfill(body, limits, warn);
-      const prompt = await infill.prompt(gap, contextSize, request.maxTokens);
-      return { ...request, prompts: [[prompt]] };
-    }),
+    nativeRoute(
+      context,
+      {
+        at: "POST /completion",
+        summary: "A text continued, in llama-server's format.",
+        request: nativeCompletionFields,
+      },
+      parseNativeCompletion,
+    ),
+    nativeRoute(
+      context,
+      {
+        at: "POST /infill",
+        summary:
+          "What stands between two texts, in llama-server's format, by a model trained for it.",
+        request: infillFields,
+        example: { input_prefix: "def add(a, b):\n    return ", input_suffix: "\n" },
+      },
+      async (body, limits, warn) => {
+        const { gap, request } = parseInfill(body, limits, warn);
+        const prompt = await infill.prompt(gap, contextSize, request.maxTokens);
+        return { ...request, prompts: [[prompt]] };
+      },
+    ),
   ];
 }
 
-function nativeRoute(context: RouteContext, url: string, read: ReadRequest): RouteOptions {
+function nativeRoute(
+  context: RouteContext,
+  told: Pick<Route, "at" | "summary" | "request" | "example">,
+  read: ReadRequest,
+): Route {
   const { services, config, active, warnings } = context;
   const { engine, model } = services;
   return {
-    method: "POST",
-    url,
+    ...told,
+    streams: true,
+    answer: nativeAnswer,
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };

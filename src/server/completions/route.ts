@@ -1,6 +1,7 @@
 /** POST /v1/completions */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer } from "../body/shapes.ts";
 import { collectChoices, drawSeed, runChoices } from "../answer/choices.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
@@ -10,24 +11,27 @@ import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
-import { TextCompletionStream, wireTextCompletion } from "./completion.ts";
-import { parseCompletionRequest } from "./fields.ts";
+import { TextCompletionStream, wireTextCompletion, textCompletion } from "./completion.ts";
+import { parseCompletionRequest, completionFields } from "./fields.ts";
 import { textChoices } from "./text-choices.ts";
 import { Infill } from "../answer/infill.ts";
-import { newIdentity } from "../answer/completion-parts.ts";
+import { newIdentity, timings } from "../answer/completion-parts.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { refuseAgent, warnOfModel } from "../answer/target.ts";
 
-export function completionsRoute(context: RouteContext): RouteOptions {
+export function completionsRoute(context: RouteContext): Route {
   const { services, config, active, warnings } = context;
   const { engine, model } = services;
   const infill = new Infill(services);
   return {
-    method: "POST",
-    url: "/v1/completions",
+    at: "POST /v1/completions",
+    summary: "A text continued, in OpenAI's legacy Completions format.",
+    request: completionFields,
+    streams: true,
+    answer: answer(textCompletion, { timings }),
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };

@@ -1,6 +1,7 @@
 /** Calls that wait for a person: listed, and decided, here or at the process that asks. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer, choice, list, string, boolean, object, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
 import type { BranchStore, QuestionState, SharedStore } from "../../store/types.ts";
 import {
@@ -29,19 +30,33 @@ export const decisionFields = {
   ),
 } satisfies FieldTable;
 
+const pendingApproval = answer(
+  {
+    call_id: string,
+    asking_id: string,
+    server: string,
+    tool_name: string,
+    arguments: string,
+    asked_at: whole,
+  },
+  { question: answer({ message: string }, { schema: object, url: string }), may_have_run: boolean },
+);
+
 /**
  * GET /api/approvals: calls that wait for a person, or whose server asks one. POST /api/approvals/{call_id}: the person's answer. Of
  * processes that share a store, each has the calls of all.
  */
-export function approvalRoutes({ services, warnings }: RouteContext): RouteOptions[] {
+export function approvalRoutes({ services, warnings }: RouteContext): Route[] {
   const { approvals, store, branches = null } = services;
   const shared = store?.shared ?? null;
   if (shared !== null) share(approvals, shared);
   const reading = { warn: warnings.warn };
   return [
     {
-      method: "GET",
-      url: "/api/approvals",
+      at: "GET /api/approvals",
+      summary:
+        "Calls of your requests that wait for a person's consent, or for the answer to a question of their server.",
+      answer: answer({ approvals: list(pendingApproval) }),
       config: { answersWhileDraining: true },
       handler: async (request) => {
         const owner = requestOwner(request);
@@ -50,8 +65,13 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
       },
     },
     {
-      method: "POST",
-      url: "/api/approvals/:call_id",
+      at: "POST /api/approvals/:call_id",
+      summary: "A person's answer to a call that waits for it.",
+      request: decisionFields,
+      answer: answer({
+        call_id: string,
+        decision: choice("approve", "deny", "cancel"),
+      }),
       config: { answersWhileDraining: true },
       handler: async (request, reply) => {
         const { call_id: callId } = request.params as { call_id: string };

@@ -1,6 +1,18 @@
 /** Every endpoint below /api/conversations, and the stream of a run's events. */
 
-import type { FastifyRequest, RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import {
+  answer,
+  boolean,
+  list,
+  string,
+  choice,
+  nullable,
+  object,
+  whole,
+  type Shape,
+} from "../body/shapes.ts";
+import type { FastifyRequest } from "fastify";
 import type { NumberedEvent } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
@@ -13,30 +25,105 @@ import {
   streamAnswer,
 } from "../http/stream-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
-import { parseConversationPatch, parseNewConversation, readConversationPage } from "./fields.ts";
-import { parseRunRequest } from "./run-request.ts";
+import {
+  parseConversationPatch,
+  parseNewConversation,
+  readConversationPage,
+  conversationFields,
+  conversationPatchFields,
+} from "./fields.ts";
+import { parseRunRequest, runFields } from "./run-request.ts";
 import { type ConversationService, plainEvent } from "./service.ts";
 import { answerOf } from "../answer/traces.ts";
+
+const summaryShape = {
+  id: string,
+  title: string,
+  created_at: whole,
+  updated_at: whole,
+  model: string,
+  run_id: nullable(string),
+};
+
+const toolCallShape = answer(
+  {
+    call_id: string,
+    event_type: choice("call", "result", "delegation_call", "delegation_result"),
+    tool_name: string,
+    tool_response: string,
+    tool_call_details: object,
+    is_complete: boolean,
+  },
+  { stream_part: string },
+);
+
+const messageShape = answer({
+  id: string,
+  parent_id: nullable(string),
+  role: choice("user", "assistant"),
+  message: string,
+  files: list(answer({ name: string, characters: whole })),
+  reasoning: string,
+  citations: list(string),
+  tool_calls: list(toolCallShape),
+  status: choice("running", "complete", "length", "cancelled", "failed"),
+  error: nullable(answer({ message: string, code: string })),
+  run_id: nullable(string),
+  created_at: whole,
+  usage: nullable(
+    answer({
+      prompt_tokens: whole,
+      completion_tokens: whole,
+      cached_tokens: whole,
+      prefilled_tokens: whole,
+    }),
+  ),
+  timeline: list(
+    answer(
+      {
+        type: choice("phase"),
+        phase: choice("queued", "prefill", "decode", "hold", "tool", "resume"),
+        at_ms: whole,
+      },
+      { call_id: string, tokens: whole },
+    ),
+  ),
+});
+
+const conversationShape = answer({
+  ...summaryShape,
+  tools: nullable(list(string)),
+  instructions: nullable(string),
+  // As it was sent.
+  response_format: {} as Shape<unknown>,
+  leaf_id: nullable(string),
+  messages: list(messageShape),
+});
 
 export interface ConversationsContext extends RouteContext {
   conversations: ConversationService;
 }
 
-export function branchedConversationRoutes(context: ConversationsContext): RouteOptions[] {
+export function branchedConversationRoutes(context: ConversationsContext): Route[] {
   const { conversations, warnings } = context;
   return [
     {
-      method: "GET",
-      url: "/api/conversations",
-      /** Lists them, the last changed first. */
+      at: "GET /api/conversations",
+      summary: "Branched conversations, the last changed first.",
+      query: { limit: { type: "integer", minimum: 1, maximum: 100 }, before: string },
+      answer: answer({ conversations: list(answer(summaryShape)), has_more: boolean }),
       handler: async (request) => {
         const page = readConversationPage(request.query as Record<string, unknown>);
         return await conversations.list(requestOwner(request), page);
       },
     },
     {
-      method: "POST",
-      url: "/api/conversations",
+      at: "POST /api/conversations",
+      summary: "Creates a branched conversation.",
+      request: conversationFields,
+      example: { title: "Harbour" },
+      status: 201,
+      answer: conversationShape,
       handler: async (request, reply) => {
         const given = parseNewConversation(request.body, warnings.warn);
         reply.code(201);
@@ -44,34 +131,43 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       },
     },
     {
-      method: "GET",
-      url: "/api/conversations/:id",
-      /** With the messages of every branch. */
+      at: "GET /api/conversations/:id",
+      summary: "A conversation with the messages of all branches.",
+      answer: conversationShape,
       handler: async (request) => await conversations.get(requestOwner(request), idInPath(request)),
     },
     {
-      method: "PATCH",
-      url: "/api/conversations/:id",
-      /** Its title, its settings, the branch that is shown. */
+      at: "PATCH /api/conversations/:id",
+      summary: "Renames a conversation, changes its settings or the branch that is shown.",
+      request: conversationPatchFields,
+      answer: conversationShape,
       handler: async (request) => {
         const patch = parseConversationPatch(request.body, warnings.warn);
         return await conversations.change(requestOwner(request), idInPath(request), patch);
       },
     },
     {
-      method: "DELETE",
-      url: "/api/conversations/:id",
-      /** Cancels its runs. */
+      at: "DELETE /api/conversations/:id",
+      summary: "Deletes a conversation and cancels its runs.",
+      status: 204,
+      answer: null,
       handler: async (request, reply) => {
         await conversations.delete(requestOwner(request), idInPath(request));
         return reply.code(204).send();
       },
     },
     {
-      method: "POST",
-      url: "/api/conversations/:id/runs",
+      at: "POST /api/conversations/:id/runs",
+      summary: "Begins the answer to a message; it goes on without a viewer.",
+      request: runFields,
+      status: 202,
+      answer: answer({
+        run_id: string,
+        user_message_id: string,
+        message_id: string,
+        stream_url: string,
+      }),
       preHandler: waitForServers(context.services.tools),
-      /** Starts a run that answers a message, with or without viewers. */
       handler: async (request, reply) => {
         const startedAt = performance.now();
         const body = parseRunRequest(request.body, warnings.warn);
@@ -82,9 +178,10 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       },
     },
     {
-      method: "POST",
-      url: "/api/conversations/:id/runs/:run_id/cancel",
-      /** Ends a run; its output so far stays. */
+      at: "POST /api/conversations/:id/runs/:run_id/cancel",
+      summary: "Cancels a run.",
+      status: 202,
+      answer: answer({ run_id: string }),
       handler: async (request, reply) => {
         const { run_id: runId } = request.params as { run_id: string };
         await conversations.cancelRun(requestOwner(request), idInPath(request), runId);
@@ -96,10 +193,13 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
 }
 
 /** A run's events, or those after Last-Event-ID. A client that has read them all gets 204 and stops. */
-function streamRoute({ conversations, config }: ConversationsContext): RouteOptions {
+function streamRoute({ conversations, config }: ConversationsContext): Route {
   return {
-    method: "GET",
-    url: "/api/conversations/:id/stream",
+    at: "GET /api/conversations/:id/stream",
+    summary: "The events of a run, those after Last-Event-ID; 204 after the last.",
+    query: { run_id: string, details: { type: "string", enum: ["0", "1"] }, token: string },
+    streams: true,
+    answer: null,
     exposeHeadRoute: false,
     config: { takesStreamToken: true },
     handler: async (request, reply) => {

@@ -1,16 +1,18 @@
 /** POST /v1/embeddings and POST /embedding */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
 import { embedderOf, inputField, shortened, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import { answer, choice, list, oneOf, real, string, type ValueOf, whole } from "../body/shapes.ts";
 import type { RouteContext } from "../context.ts";
 import { embeddingFields, type EmbeddingValues, nativeEmbeddingFields } from "./fields.ts";
 
-export function embeddingsRoute(context: RouteContext): RouteOptions {
+export function embeddingsRoute(context: RouteContext): Route {
   return {
-    method: "POST",
-    url: "/v1/embeddings",
+    at: "POST /v1/embeddings",
+    summary: "Vectors of texts, if an embedding model is loaded.",
+    request: embeddingFields(),
+    answer: embeddings,
     handler: async ({ body }, reply) => {
       const embedder = embedderOf(context);
       const { id, dimensions, vocabularySize } = embedder;
@@ -29,10 +31,13 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
 }
 
 /** llama-server's: vectors alone, each in a list of its own. */
-export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
+export function nativeEmbeddingRoute(context: RouteContext): Route {
   return {
-    method: "POST",
-    url: "/embedding",
+    at: "POST /embedding",
+    summary: "Vectors of texts in llama-server's format, if an embedding model is loaded.",
+    request: nativeEmbeddingFields,
+    /** Each vector is a list in a list: llama-server has one for each token where nothing is pooled. */
+    answer: list(answer({ index: whole, embedding: list(list(real)) })),
     handler: async ({ body }, reply) => {
       const embedder = embedderOf(context);
       const { vocabularySize } = embedder;

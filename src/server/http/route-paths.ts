@@ -1,6 +1,6 @@
 /** Addresses as clients spell them: their paths, their parameters, and what to say of one that leads nowhere. */
 
-import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { fieldError } from "../body/field.ts";
 
@@ -17,9 +17,9 @@ export class RoutePaths {
   #versioned = new Set<string>();
   #plain = new Set<string>();
 
-  /** @param routes all of the API; pages for people may be left out */
-  set(routes: readonly Pick<RouteOptions, "url">[]): void {
-    this.#paths = [...new Set(routes.map(({ url }) => url))];
+  /** @param urls all of the API; pages for people may be left out */
+  set(urls: readonly string[]): void {
+    this.#paths = [...new Set(urls)];
     const roots = this.#paths.map(segmentsOf);
     this.#versioned = new Set(roots.flatMap(([first, root]) => (first === version ? [root!] : [])));
     this.#plain = new Set(roots.flatMap(([first]) => (first === version ? [] : [first!])));

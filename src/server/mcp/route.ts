@@ -1,15 +1,14 @@
 /** POST /mcp: the model and the agents for MCP clients. */
 
-import type { RouteOptions } from "fastify";
+import type { BareRoute } from "../route.ts";
 import type { McpEndpoint } from "../../mcp/mcp-endpoint.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 
-export function mcpRoute(context: RouteContext): RouteOptions {
+export function mcpRoute(context: RouteContext): BareRoute {
   let endpoint: Promise<McpEndpoint> | undefined;
   return {
-    method: "POST",
-    url: "/mcp",
+    at: "POST /mcp",
     config: { refusesOtherSites: true },
     handler: async (request, reply) => {
       // The SDK is loaded for the first client that speaks it.

@@ -1,7 +1,10 @@
 /** POST /v1/messages, Anthropic's wire format. */
 
+import { message } from "./message.ts";
+import { messageFields } from "./fields.ts";
+import type { Route } from "../route.ts";
+import { answer, whole } from "../body/shapes.ts";
 import { randomBytes } from "node:crypto";
-import type { RouteOptions } from "fastify";
 import type { RouteContext } from "../context.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
@@ -15,11 +18,15 @@ import type { RunEvent } from "../../tools/types.ts";
 import { countPrompt, messagesFor, planAnswer, runRequest } from "../answer/answer.ts";
 import { promptToolsOf, readRequest, resolveTarget, type Target } from "../answer/target.ts";
 
-export function messagesRoute(context: RouteContext): RouteOptions {
+export function messagesRoute(context: RouteContext): Route {
   const { config, active } = context;
   return {
-    method: "POST",
-    url: "/v1/messages",
+    at: "POST /v1/messages",
+    summary: "An answer in Anthropic's Messages format.",
+    request: messageFields,
+    example: { max_tokens: 100, messages: [{ role: "user", content: "Hello!" }] },
+    streams: true,
+    answer: message,
     preHandler: waitForServers(context.services.tools),
     config: { wire: "anthropic" },
     handler: async (request, reply) => {
@@ -62,11 +69,14 @@ async function countedTokens(chat: Target["chat"], request: PromptRequest): Prom
 }
 
 /** POST /v1/messages/count_tokens: what a message's prompt would cost, without running it. */
-export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
+export function messagesCountTokensRoute(context: RouteContext): Route {
   const { warnings } = context;
   return {
-    method: "POST",
-    url: "/v1/messages/count_tokens",
+    at: "POST /v1/messages/count_tokens",
+    summary: "What a message's prompt would take of the context.",
+    request: messageFields,
+    example: { messages: [{ role: "user", content: "Hello!" }] },
+    answer: answer({ input_tokens: whole }),
     preHandler: waitForServers(context.services.tools),
     config: { wire: "anthropic" },
     handler: async (request) => {

@@ -1,21 +1,30 @@
 /** POST /api/embed and /api/embeddings, as Ollama has them. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer, list, real, string, whole } from "../body/shapes.ts";
 import { embedderOf, inputField, shortened } from "../answer/other-models.ts";
 import { asCalled } from "../answer/target.ts";
 import { readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { embedFields, oneEmbeddingFields } from "./fields.ts";
 
-export function embedRoutes(context: RouteContext): RouteOptions[] {
+export function embedRoutes(context: RouteContext): Route[] {
   return [embedRoute(context), oneEmbeddingRoute(context)];
 }
 
-function embedRoute(context: RouteContext): RouteOptions {
+function embedRoute(context: RouteContext): Route {
   const { active, warnings } = context;
   return {
-    method: "POST",
-    url: "/api/embed",
+    at: "POST /api/embed",
+    summary: "Vectors of texts in Ollama's format, if an embedding model is loaded.",
+    request: embedFields(),
+    answer: answer({
+      model: string,
+      embeddings: list(list(real)),
+      total_duration: whole,
+      load_duration: whole,
+      prompt_eval_count: whole,
+    }),
     config: { wire: "ollama" },
     handler: async ({ body }, reply) => {
       const startedAt = performance.now();
@@ -44,11 +53,13 @@ function embedRoute(context: RouteContext): RouteOptions {
 }
 
 /** Clients that are older than /api/embed ask here. */
-function oneEmbeddingRoute(context: RouteContext): RouteOptions {
+function oneEmbeddingRoute(context: RouteContext): Route {
   const { active, warnings } = context;
   return {
-    method: "POST",
-    url: "/api/embeddings",
+    at: "POST /api/embeddings",
+    summary: "The vector of one text, for Ollama's clients that are older than /api/embed.",
+    request: oneEmbeddingFields,
+    answer: answer({ embedding: list(real) }),
     config: { wire: "ollama" },
     handler: async ({ body }, reply) => {
       const embedder = embedderOf(context);

@@ -1,6 +1,7 @@
 /** GET /api/version, /api/tags, /api/ps, POST /api/show and /api/pull, as Ollama has them. */
 
-import type { RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import { answer, choice, list, object, string, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
 import {
   capabilitiesOf,
@@ -11,6 +12,8 @@ import {
   listedModel,
   type ListServices,
   modifiedAt,
+  listedModelShape,
+  modelDetails,
 } from "../answer/model-list.ts";
 import { agentCalled, calledName, latestTag, nameCalled } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
@@ -25,13 +28,7 @@ const never = "9999-12-31T23:59:59Z";
 
 type Services = ListServices & Pick<ServerServices, "agents" | "embedder">;
 
-export function ollamaModelRoutes(services: Services): RouteOptions[] {
-  const get = (url: string, handler: () => object): RouteOptions => ({
-    method: "GET",
-    url,
-    config: { wire: "ollama" },
-    handler: async () => handler(),
-  });
+export function ollamaModelRoutes(services: Services): Route[] {
   const agentNames = (): readonly string[] => services.agents?.names() ?? [];
   const embedders = embeddingModels(services);
   const find = (wanted: string): object | null => {
@@ -44,28 +41,68 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
     return shown(known, agent ?? nameCalled(wanted, known.names) ?? own!);
   };
   return [
-    get("/api/version", () => ({ version })),
-    get("/api/tags", () => {
-      const listed = (name: string, model: KnownModel): object => ({
-        ...listedModel(name + latestTag, model),
-        capabilities: capabilitiesOf(model),
-      });
-      const own = knownModel("default", services)!;
-      const models = knownModels(services).flatMap((model) =>
-        model.names.map((name) => listed(name, model)),
-      );
-      const agents = agentNames().map((name) => listed(name, own));
-      return { models: [...models, ...embedders.map(({ entry }) => entry), ...agents] };
-    }),
-    get("/api/ps", () => ({
-      models: [
-        ...knownModels(services).flatMap((model) => inMemory(model)),
-        ...embedders.map(({ running }) => running),
-      ],
-    })),
     {
-      method: "POST",
-      url: "/api/show",
+      at: "GET /api/version",
+      summary: "The version of Ollama whose API this follows.",
+      answer: answer({ version: string }),
+      config: { wire: "ollama" },
+      handler: async () => ({ version }),
+    },
+    {
+      at: "GET /api/tags",
+      summary: "The model and the agents, in Ollama's format.",
+      answer: answer({
+        models: list(answer({ ...listedModelShape, capabilities: list(string) })),
+      }),
+      config: { wire: "ollama" },
+      handler: async () => {
+        const listed = (name: string, model: KnownModel): object => ({
+          ...listedModel(name + latestTag, model),
+          capabilities: capabilitiesOf(model),
+        });
+        const own = knownModel("default", services)!;
+        const models = knownModels(services).flatMap((model) =>
+          model.names.map((name) => listed(name, model)),
+        );
+        const agents = agentNames().map((name) => listed(name, own));
+        return { models: [...models, ...embedders.map(({ entry }) => entry), ...agents] };
+      },
+    },
+    {
+      at: "GET /api/ps",
+      summary: "The loaded model, in Ollama's format.",
+      answer: answer({
+        models: list(
+          answer({
+            ...listedModelShape,
+            expires_at: string,
+            size_vram: whole,
+            context_length: whole,
+          }),
+        ),
+      }),
+      config: { wire: "ollama" },
+      handler: async () => ({
+        models: [
+          ...knownModels(services).flatMap((model) => inMemory(model)),
+          ...embedders.map(({ running }) => running),
+        ],
+      }),
+    },
+    {
+      at: "POST /api/show",
+      summary: "What a model is and can do, in Ollama's format.",
+      request: showFields,
+      example: { model: "default" },
+      answer: answer({
+        modelfile: string,
+        parameters: string,
+        template: string,
+        details: modelDetails,
+        model_info: object,
+        capabilities: list(string),
+        modified_at: string,
+      }),
       config: { wire: "ollama" },
       handler: async ({ body }) => {
         const wanted = nameIn(readBody(showFields, body, quiet, showModel));
@@ -75,8 +112,12 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
       },
     },
     {
-      method: "POST",
-      url: "/api/pull",
+      at: "POST /api/pull",
+      summary: "Says that a model is here. Nothing is fetched.",
+      request: pullFields,
+      example: { model: "default", stream: false },
+      lines: true,
+      answer: answer({ status: choice("success") }),
       config: { wire: "ollama" },
       handler: async ({ body }, reply) => {
         const given = readBody(pullFields, body, quiet, showModel);

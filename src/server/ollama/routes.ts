@@ -1,5 +1,18 @@
 /** POST /api/chat and /api/generate, as Ollama has them. */
 
+import { chatFields, generateFields } from "./fields.ts";
+import type { Schema } from "../body/field.ts";
+import type { Route } from "../route.ts";
+import {
+  answer,
+  choice,
+  list,
+  string,
+  whole,
+  object,
+  boolean,
+  contentToken,
+} from "../body/shapes.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
@@ -26,17 +39,46 @@ import { type Format, OllamaAnswer } from "./answer.ts";
 import { keepAliveOf } from "../body/keep-alive.ts";
 import { isJsonObject } from "../../json.ts";
 import { nameOfModel } from "../answer/model-use.ts";
-import type { ModelRoute } from "../model-routes.ts";
 import { parseChat, parseGenerate, type GenerateRequest, type OllamaRequest } from "./request.ts";
 
-export function ollamaRoutes(context: RouteContext): ModelRoute[] {
+const call = answer({
+  id: string,
+  function: answer({ index: whole, name: string, arguments: object }),
+});
+const said = { thinking: string, tool_calls: list(call) };
+/** An answer, or a line of one. */
+function answered(content: Record<string, Schema>, others: Record<string, Schema> = {}): Schema {
+  return answer(
+    { model: string, created_at: string, ...content, done: boolean },
+    {
+      ...others,
+      logprobs: list(contentToken),
+      done_reason: choice("stop", "length", "load", "unload"),
+      total_duration: whole,
+      load_duration: whole,
+      prompt_eval_count: whole,
+      prompt_eval_duration: whole,
+      eval_count: whole,
+      eval_duration: whole,
+      warnings: list(string),
+    },
+  );
+}
+
+export function ollamaRoutes(context: RouteContext): Route[] {
   return [chatRoute(context), generateRoute(context)];
 }
 
-function chatRoute(context: RouteContext): ModelRoute {
+function chatRoute(context: RouteContext): Route {
   return {
-    method: "POST",
-    url: "/api/chat",
+    at: "POST /api/chat",
+    summary: "An answer in Ollama's format; a JSON object a line, unless `stream` is false.",
+    request: chatFields,
+    example: { model: "default", messages: [{ role: "user", content: "Hello!" }], stream: false },
+    lines: true,
+    answer: answered({
+      message: answer({ role: choice("assistant"), content: string }, said),
+    }),
     preHandler: waitForServers(context.services.tools, { emptyIsAbsent: true }),
     config: { wire: "ollama" },
     withoutModel: async ({ body }) => unloaded(body, "messages", "chat", context),
@@ -55,7 +97,7 @@ function chatRoute(context: RouteContext): ModelRoute {
   };
 }
 
-function generateRoute(context: RouteContext): ModelRoute {
+function generateRoute(context: RouteContext): Route {
   const { engine } = context.services;
   const infill = new Infill(context.services);
   const tokensOf = ({ prompt, suffix, maxTokens }: GenerateRequest, { contextSize }: Target) =>
@@ -63,8 +105,12 @@ function generateRoute(context: RouteContext): ModelRoute {
       ? tokenizePrompt([prompt], engine)
       : infill.prompt({ prefix: prompt, suffix }, contextSize, maxTokens);
   return {
-    method: "POST",
-    url: "/api/generate",
+    at: "POST /api/generate",
+    summary: "An answer to one prompt in Ollama's format.",
+    request: generateFields,
+    example: { model: "default", prompt: "Hello!", stream: false },
+    lines: true,
+    answer: answered({ response: string }, { ...said, context: list(whole) }),
     preHandler: waitForServers(context.services.tools),
     config: { wire: "ollama" },
     withoutModel: async ({ body }) => unloaded(body, "prompt", "generate", context),

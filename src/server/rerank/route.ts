@@ -1,24 +1,42 @@
 /** POST /v1/rerank, as Jina, Cohere and llama-server have it; with `texts` as text-embeddings-inference. */
 
+import { answer, choice, list, oneOf, real, string, whole } from "../body/shapes.ts";
+import type { Route } from "../route.ts";
 import { randomBytes } from "node:crypto";
-import type { RouteOptions } from "fastify";
 import { rerankerOf, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { rerankFields } from "./fields.ts";
 
 /** llama-server has the first two, with and without /v1; Cohere's newer clients ask at the last. */
-const rerankPaths = ["/v1/rerank", "/v1/reranking", "/v2/rerank"];
+const addresses = ["POST /v1/rerank", "POST /v1/reranking", "POST /v2/rerank"] as const;
 
-export function rerankRoutes(context: RouteContext): RouteOptions[] {
-  return rerankPaths.map((url) => rerankRoute(url, context));
+const ranking = oneOf(
+  answer({
+    id: string,
+    model: string,
+    object: choice("list"),
+    usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+    results: list(
+      answer({ index: whole, relevance_score: real }, { document: answer({ text: string }) }),
+    ),
+  }),
+  // Of a request with `texts`.
+  list(answer({ index: whole, score: real }, { text: string })),
+);
+
+export function rerankRoutes(context: RouteContext): Route[] {
+  return addresses.map((at) => rerankRoute(at, context));
 }
 
-function rerankRoute(url: string, context: RouteContext): RouteOptions {
+function rerankRoute(at: Route["at"], context: RouteContext): Route {
   const { active, warnings } = context;
   return {
-    method: "POST",
-    url,
+    at,
+    summary: "How well documents answer a query, the best first, if a model that ranks is loaded.",
+    request: rerankFields,
+    example: { query: "Where is the key?", documents: ["Under the mat.", "It rains."] },
+    answer: ranking,
     handler: async ({ body }, reply) => {
       const { warn } = warnings;
       const example = 'Send {"query": "…", "documents": ["…"]}';

@@ -1,18 +1,29 @@
 /** POST /v1/score, as vLLM has it: how well texts answer others, pair by pair. */
 
+import type { Route } from "../route.ts";
+import { answer, choice, list, real, string, whole } from "../body/shapes.ts";
 import { randomBytes } from "node:crypto";
-import type { RouteOptions } from "fastify";
 import type { RankedGroup } from "../../engine/reranker.ts";
 import { rerankerOf, warnOfName } from "../answer/other-models.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { scoreFields } from "./fields.ts";
 
-export function scoreRoute(context: RouteContext): RouteOptions {
+export function scoreRoute(context: RouteContext): Route {
   const { active, warnings } = context;
   return {
-    method: "POST",
-    url: "/v1/score",
+    at: "POST /v1/score",
+    summary: "How well texts answer others, pair by pair, if a model that ranks is loaded.",
+    request: scoreFields,
+    example: { text_1: "Where is the key?", text_2: ["Under the mat.", "It rains."] },
+    answer: answer({
+      id: string,
+      object: choice("list"),
+      created: whole,
+      model: string,
+      data: list(answer({ index: whole, object: choice("score"), score: real })),
+      usage: answer({ prompt_tokens: whole, total_tokens: whole, completion_tokens: whole }),
+    }),
     handler: async ({ body }, reply) => {
       const { warn } = warnings;
       const example = 'Send {"text_1": "…", "text_2": ["…"]}';

@@ -1,16 +1,26 @@
 /** Every endpoint below /v1/conversations: a conversation is read, relabelled, deleted, its items one by one. */
 
-import type { FastifyRequest, RouteOptions } from "fastify";
+import type { Route, Told } from "../route.ts";
+import type { FastifyRequest } from "fastify";
+import { answer, choice, metadata, string, whole, yes } from "../body/shapes.ts";
+import { itemPage, itemShape } from "./types.ts";
 import { FermataError } from "../../errors.ts";
 import type { OpenStore, StoredConversation } from "../../store/types.ts";
 import { newId } from "../answer/ids.ts";
-import { needStore, pageOf, readPageQuery } from "../body/stored.ts";
+import { needStore, pageOf, pageQuery, readPageQuery } from "../body/stored.ts";
 import { readBody } from "../body/field.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import { requestOwner } from "../http/access.ts";
 import { conversationLabelFields, newConversationFields, newItemsFields } from "./fields.ts";
 
 const showLabels = 'Send {"metadata": …}';
+
+const conversationShape = answer({
+  id: string,
+  object: choice("conversation"),
+  created_at: whole,
+  metadata,
+});
 
 interface Asked {
   store: OpenStore;
@@ -25,65 +35,109 @@ export function conversationRoutes(
   kept: OpenStore | null,
   { warn }: OnceWarnings,
   replica?: string,
-): RouteOptions[] {
+): Route[] {
   const route = (
-    method: "GET" | "POST" | "DELETE",
-    path: string,
-    answer: (asked: Asked) => Promise<unknown>,
-  ): RouteOptions => ({
-    method,
-    url: `/v1/conversations${path}`,
+    at: Route["at"],
+    told: Told,
+    answered: (asked: Asked) => Promise<unknown>,
+  ): Route => ({
+    at,
+    ...told,
     handler: async (request) => {
       const store = needStore(kept, "conversation");
-      const { id = "", item = "" } = request.params as { id?: string; item?: string };
-      return await answer({ store, owner: requestOwner(request), request, id, itemId: item });
+      const { id = "", item: itemId = "" } = request.params as { id?: string; item?: string };
+      return await answered({ store, owner: requestOwner(request), request, id, itemId });
     },
   });
   return [
-    route("POST", "", async ({ store, owner, request }) => {
-      // An absent body is an empty one.
-      const given = readBody(newConversationFields, request.body ?? {}, { warn }, showLabels);
-      const { metadata, items } = given;
-      const createdAt = Math.floor(Date.now() / 1000);
-      const conversation = { id: newId("conv", replica), createdAt, metadata };
-      await store.conversations.create(owner, conversation);
-      if (items.length > 0) await store.conversations.add(owner, conversation.id, items);
-      return wireConversation(conversation);
-    }),
-    route("GET", "/:id", async (asked) => wireConversation(await find(asked))),
-    route("POST", "/:id", async (asked) => {
-      const { store, owner, request, id } = asked;
-      const given = readBody(conversationLabelFields, request.body, { warn }, showLabels);
-      await store.conversations.setMetadata(owner, id, given.metadata);
-      return wireConversation(await find(asked));
-    }),
+    route(
+      "POST /v1/conversations",
+      {
+        summary: "Creates a conversation.",
+        request: newConversationFields,
+        example: { metadata: { topic: "harbour" } },
+        answer: conversationShape,
+      },
+      async ({ store, owner, request }) => {
+        // An absent body is an empty one.
+        const given = readBody(newConversationFields, request.body ?? {}, { warn }, showLabels);
+        const { metadata: labels, items } = given;
+        const createdAt = Math.floor(Date.now() / 1000);
+        const conversation = { id: newId("conv", replica), createdAt, metadata: labels };
+        await store.conversations.create(owner, conversation);
+        if (items.length > 0) await store.conversations.add(owner, conversation.id, items);
+        return wireConversation(conversation);
+      },
+    ),
+    route(
+      "GET /v1/conversations/:id",
+      { summary: "A conversation.", answer: conversationShape },
+      async (asked) => wireConversation(await find(asked)),
+    ),
+    route(
+      "POST /v1/conversations/:id",
+      {
+        summary: "Replaces a conversation's metadata.",
+        request: conversationLabelFields,
+        answer: conversationShape,
+      },
+      async (asked) => {
+        const { store, owner, request, id } = asked;
+        const given = readBody(conversationLabelFields, request.body, { warn }, showLabels);
+        await store.conversations.setMetadata(owner, id, given.metadata);
+        return wireConversation(await find(asked));
+      },
+    ),
     // Its items go with it, but for those that responses refer to.
-    route("DELETE", "/:id", async ({ store, owner, id }) => {
-      if (!(await store.conversations.delete(owner, id))) throw noConversation(id);
-      return { id, object: "conversation.deleted", deleted: true };
-    }),
-    route("GET", "/:id/items", async (asked) => {
-      const page = readPageQuery(asked.request.query as Record<string, unknown>);
-      return pageOf(await itemsOf(asked), page);
-    }),
-    route("POST", "/:id/items", async (asked) => {
-      const show = 'Send {"items": […]}';
-      const { items } = readBody(newItemsFields, asked.request.body, { warn }, show);
-      await find(asked);
-      const added = await asked.store.conversations.add(asked.owner, asked.id, items);
-      return pageOf(added, { after: null, limit: added.length, order: "asc" });
-    }),
-    route("GET", "/:id/items/:item", async (asked) => {
-      const item = (await itemsOf(asked)).find(({ id }) => id === asked.itemId);
-      if (item === undefined) throw noItem();
-      return item;
-    }),
-    route("DELETE", "/:id/items/:item", async (asked) => {
-      const { store, owner, id, itemId } = asked;
-      const conversation = await find(asked);
-      if (!(await store.conversations.deleteItem(owner, id, itemId))) throw noItem();
-      return wireConversation(conversation);
-    }),
+    route(
+      "DELETE /v1/conversations/:id",
+      {
+        summary: "Deletes a conversation.",
+        answer: answer({ id: string, object: choice("conversation.deleted"), deleted: yes }),
+      },
+      async ({ store, owner, id }) => {
+        if (!(await store.conversations.delete(owner, id))) throw noConversation(id);
+        return { id, object: "conversation.deleted", deleted: true };
+      },
+    ),
+    route(
+      "GET /v1/conversations/:id/items",
+      { summary: "The items of a conversation.", query: pageQuery, answer: itemPage },
+      async (asked) => {
+        const page = readPageQuery(asked.request.query as Record<string, unknown>);
+        return pageOf(await itemsOf(asked), page);
+      },
+    ),
+    route(
+      "POST /v1/conversations/:id/items",
+      { summary: "Adds items to a conversation.", request: newItemsFields, answer: itemPage },
+      async (asked) => {
+        const show = 'Send {"items": […]}';
+        const { items } = readBody(newItemsFields, asked.request.body, { warn }, show);
+        await find(asked);
+        const added = await asked.store.conversations.add(asked.owner, asked.id, items);
+        return pageOf(added, { after: null, limit: added.length, order: "asc" });
+      },
+    ),
+    route(
+      "GET /v1/conversations/:id/items/:item",
+      { summary: "One item.", answer: itemShape },
+      async (asked) => {
+        const item = (await itemsOf(asked)).find(({ id }) => id === asked.itemId);
+        if (item === undefined) throw noItem();
+        return item;
+      },
+    ),
+    route(
+      "DELETE /v1/conversations/:id/items/:item",
+      { summary: "Removes one item.", answer: conversationShape },
+      async (asked) => {
+        const { store, owner, id, itemId } = asked;
+        const conversation = await find(asked);
+        if (!(await store.conversations.deleteItem(owner, id, itemId))) throw noItem();
+        return wireConversation(conversation);
+      },
+    ),
   ];
 }
 

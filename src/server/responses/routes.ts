@@ -1,11 +1,25 @@
 /** Every endpoint below /v1/responses, and the streams of their events. */
 
-import type { FastifyInstance, RouteOptions } from "fastify";
+import { responseFields } from "./fields.ts";
+import type { Route } from "../route.ts";
+import {
+  answer,
+  boolean,
+  choice,
+  inputTokens,
+  list,
+  object,
+  string,
+  whole,
+  yes,
+  oneOf,
+} from "../body/shapes.ts";
+import type { FastifyInstance } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { messagesFor } from "../answer/answer.ts";
 import { readRequest } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
-import { pageOf, readPageQuery } from "../body/stored.ts";
+import { pageOf, readPageQuery, pageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { takeHandedOver, takeOverLeft } from "../answer/shared-runs.ts";
 import { requestOwner } from "../http/access.ts";
@@ -22,15 +36,14 @@ import {
 import { type SseMessage, typedMessage } from "../http/sse.ts";
 import type { ServerConfig } from "../services.ts";
 import { answerOf, answerOfNobody } from "../answer/traces.ts";
-import type { ModelRoute } from "../model-routes.ts";
 import { resumeBeforeModel } from "./before-model.ts";
 import { compact, withRequest } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
-import { parseToolOutput } from "./held.ts";
+import { parseToolOutput, toolOutputFields } from "./held.ts";
 import { ofInput, parseResponsesRequest } from "./request.ts";
 import { ResponseService, type ResponsesContext } from "./service.ts";
 import { responseSocketRoute } from "./socket.ts";
-import { isRepeatable, type WireEvent } from "./types.ts";
+import { isRepeatable, type WireEvent, itemPage, response, responseUsage } from "./types.ts";
 import type { Sent } from "./waiting.ts";
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
@@ -60,17 +73,17 @@ export function installResponses(app: FastifyInstance, context: RouteContext): R
 }
 
 /** Routes that the model of their request answers. */
-export function responsesRoutes(context: ResponsesContext): ModelRoute[] {
+export function responsesRoutes(context: ResponsesContext): Route[] {
   return withInputErrors([
-    createResponseRoute(context, "/v1/responses"),
+    createResponseRoute(context, "POST /v1/responses"),
     // For clients that were made for it.
-    createResponseRoute(context, "/codex/responses"),
+    createResponseRoute(context, "POST /codex/responses"),
     ...promptRoutes(context),
   ]);
 }
 
 /** Routes of what is there already, and the WebSocket, whose messages name models. */
-export function storedResponsesRoutes(context: ResponsesContext): RouteOptions[] {
+export function storedResponsesRoutes(context: ResponsesContext): Route[] {
   return withInputErrors([
     responseSocketRoute(context),
     ...storedResponseRoutes(context),
@@ -78,18 +91,53 @@ export function storedResponsesRoutes(context: ResponsesContext): RouteOptions[]
   ]);
 }
 
-function withInputErrors(routes: ModelRoute[]): ModelRoute[] {
+function withInputErrors(routes: Route[]): Route[] {
   return routes.map((route) => ({
     ...route,
     errorHandler: (error, request, reply) => sendError(ofInput(error), request, reply),
   }));
 }
 
-function createResponseRoute(context: ResponsesContext, url: string): ModelRoute {
+const ofResponse = answer({ id: string });
+/** The outputs that a held response waited for came: that one goes on. */
+const goesOn = answer({ id: string, status: choice("in_progress") });
+/** Sent only to clients that asked for them: `--responses-events`, `fermata.events`. */
+const toolCallEvents = {
+  "response.tool_call.delta": {
+    ...answer({
+      type: choice("response.tool_call.delta"),
+      sequence_number: whole,
+      response: ofResponse,
+      item_id: string,
+      call_id: string,
+      name: string,
+      delta: {
+        ...string,
+        description: "Only what is new; a call's deltas, joined, are its arguments",
+      },
+    }),
+    description: "With events: extended, before each delta of OpenAI's of a client's call.",
+  },
+  "response.tool_call.completed": {
+    ...answer({
+      type: choice("response.tool_call.completed"),
+      sequence_number: whole,
+      response: ofResponse,
+      call_id: string,
+    }),
+    description: "With events: extended: the arguments are whole, the client may run the call.",
+  },
+};
+
+function createResponseRoute(context: ResponsesContext, at: Route["at"]): Route {
   const { config, active, responses } = context;
   return {
-    method: "POST",
-    url,
+    at,
+    summary: "An answer in OpenAI's Responses format.",
+    request: responseFields,
+    example: { input: "Hello!" },
+    streams: toolCallEvents,
+    answer: oneOf(response, goesOn),
     preHandler: waitForServers(context.services.tools),
     async withoutModel(request) {
       const id = await resumeBeforeModel(request.body, requestOwner(request), context);
@@ -138,12 +186,14 @@ async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> 
 }
 
 /** Routes of an existing response. */
-function storedResponseRoutes({ responses, config, warnings }: ResponsesContext): RouteOptions[] {
+function storedResponseRoutes({ responses, config, warnings }: ResponsesContext): Route[] {
   return [
     {
-      method: "GET",
-      url: "/v1/responses/:id",
-      /** The response, or with `stream` its events after `starting_after`. */
+      at: "GET /v1/responses/:id",
+      summary: "A stored response; as a stream from `starting_after` on.",
+      streams: true,
+      answer: response,
+      query: { stream: boolean, starting_after: { type: "integer", minimum: 0 } },
       handler: async (request, reply) => {
         const query = request.query as Record<string, string | undefined>;
         const asked = [requestOwner(request), idInPath(request)] as const;
@@ -155,8 +205,9 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       },
     },
     {
-      method: "DELETE",
-      url: "/v1/responses/:id",
+      at: "DELETE /v1/responses/:id",
+      summary: "Deletes a stored response.",
+      answer: answer({ id: string, object: choice("response"), deleted: yes }),
       handler: async (request) => {
         const id = idInPath(request);
         await responses.delete(requestOwner(request), id);
@@ -164,26 +215,29 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       },
     },
     {
-      method: "POST",
-      url: "/v1/responses/:id/cancel",
+      at: "POST /v1/responses/:id/cancel",
+      summary: "Cancels a background response.",
+      answer: response,
       /** Ends a background response; its output so far stays. */
       handler: async (request) => await responses.cancel(requestOwner(request), idInPath(request)),
     },
     {
-      method: "GET",
-      url: "/v1/responses/:id/input_items",
-      /** The items that the model read, page by page. */
+      at: "GET /v1/responses/:id/input_items",
+      summary: "What a stored response was given.",
+      answer: itemPage,
+      query: pageQuery,
       handler: async (request) => {
         const page = readPageQuery(request.query as Record<string, unknown>);
         return pageOf(await responses.inputItems(requestOwner(request), idInPath(request)), page);
       },
     },
     {
-      method: "POST",
-      url: "/v1/responses/:id/tool_outputs",
+      at: "POST /v1/responses/:id/tool_outputs",
+      summary: "The result of a call that a held response waits for.",
+      request: toolOutputFields,
+      answer: goesOn,
       config: { answersWhileDraining: true },
       bodyLimit: outputBodyBytes(config),
-      /** The output of a call that a held response waits for. */
       handler: async (request) => {
         const id = idInPath(request);
         const { callId, output } = parseToolOutput(
@@ -207,12 +261,15 @@ function outputBodyBytes({
 }
 
 /** Routes that use a request's prompt and make no response. */
-function promptRoutes(context: ResponsesContext): RouteOptions[] {
+function promptRoutes(context: ResponsesContext): Route[] {
   const { services, responses, active } = context;
   return [
     {
-      method: "POST",
-      url: "/v1/responses/input_tokens",
+      at: "POST /v1/responses/input_tokens",
+      summary: "What a request would take of the context.",
+      request: responseFields,
+      example: { input: "Hello!" },
+      answer: inputTokens,
       preHandler: waitForServers(services.tools),
       handler: async (request) => {
         const { target, body } = await readRequest(request.body, parseResponsesRequest, context);
@@ -230,8 +287,17 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
       },
     },
     {
-      method: "POST",
-      url: "/v1/responses/compact",
+      at: "POST /v1/responses/compact",
+      summary: "A conversation as its users' words and a summary.",
+      request: responseFields,
+      example: { model: "default", input: "Hello!" },
+      answer: answer({
+        id: string,
+        object: choice("response.compaction"),
+        created_at: whole,
+        output: list(object),
+        usage: responseUsage,
+      }),
       handler: async (request, reply) => {
         const startedAt = performance.now();
         const { target, body } = await readRequest(request.body, parseResponsesRequest, context);

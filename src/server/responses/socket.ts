@@ -3,7 +3,8 @@
  * other. A response that is not stored is remembered until the next one of its connection, for `previous_response_id`.
  */
 
-import type { FastifyRequest, RouteOptions } from "fastify";
+import type { Route } from "../route.ts";
+import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { FermataError } from "../../errors.ts";
 import { isJsonObject } from "../../json.ts";
@@ -33,7 +34,7 @@ const maxNoticeBytes = 1024;
 const tooLong = "context_length_exceeded";
 const closeCode = { goingAway: 1001, policy: 1008 };
 
-export function responseSocketRoute(context: ResponsesContext): RouteOptions {
+export function responseSocketRoute(context: ResponsesContext): Route {
   const open = new Set<ResponseSocket>();
   const { closing } = context.active;
   // Connections without a response end at once, the others behind theirs.
@@ -41,8 +42,10 @@ export function responseSocketRoute(context: ResponsesContext): RouteOptions {
     for (const connection of open) connection.closeWhenIdle();
   });
   return {
-    method: "GET",
-    url: "/v1/responses",
+    at: "GET /v1/responses",
+    summary: "Opens a WebSocket on which each message is a request (WebSocket mode).",
+    status: 101,
+    answer: null,
     handler: async (request, reply) => {
       const isAccepted = acceptWebSocket(request, reply, {
         maxPayload: context.config.maxBodyBytes ?? defaultBodyBytes,

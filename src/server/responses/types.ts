@@ -1,5 +1,6 @@
 /** Items, response objects and events of the Responses API, and what a call is to its client. */
 
+import type { Schema } from "../body/field.ts";
 import type { ChatUsage } from "../../chat/types.ts";
 import type { JsonObject } from "../../json.ts";
 import {
@@ -17,6 +18,7 @@ import {
   string,
   type ValueOf,
   whole,
+  pageShape,
 } from "../body/shapes.ts";
 
 const itemStatus = choice("in_progress", "completed", "incomplete");
@@ -207,6 +209,13 @@ export type ResponseStatus = ResponseObject["status"];
 
 /** An item as a client sent it, checked and with an id; what is not read is kept. */
 export type Item = { id: string; type: string } & JsonObject;
+
+/** As it was sent or generated. */
+export const itemShape: Schema = {
+  ...answer({ id: string, type: string }),
+  additionalProperties: true,
+};
+export const itemPage = pageShape(itemShape);
 
 /** One server-sent event; `sequence_number` counts from 0 in each stream. */
 export interface WireEvent {

@@ -1,6 +1,16 @@
 /** POST /tokenize, /detokenize and /apply-template, as llama-server has them; the first two as vLLM has them, too, and GET /tokenizer_info. */
 
-import type { RouteOptions } from "fastify";
+import {
+  answer,
+  boolean,
+  list,
+  nullable,
+  oneOf,
+  string,
+  whole,
+  type ValueOf,
+} from "../body/shapes.ts";
+import type { Route } from "../route.ts";
 import { conversationOf, templateVariables } from "../body/prompt.ts";
 import {
   readBody,
@@ -29,12 +39,10 @@ const partLength = 8192;
 const comma = Buffer.from(",");
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
-interface TokenPiece {
-  id: number;
-  piece: string | number[];
-}
+const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
+type TokenPiece = ValueOf<typeof piece>;
 
-export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[] {
+export function tokenRoutes({ services, warnings }: RouteContext): Route[] {
   const { engine, chat, model } = services;
   const { warn } = warnings;
   const { vocabularySize } = model;
@@ -122,23 +130,52 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
     chat_template: chat.templateSource,
   });
 
-  const route = (
-    method: "GET" | "POST",
-    url: string,
-    answer: (body: unknown) => unknown,
-  ): RouteOptions => ({
-    method,
-    url,
-    handler: async ({ body }, reply) => {
+  const answered =
+    (answerTo: (body: unknown) => unknown): Route["handler"] =>
+    async ({ body }, reply) => {
       reply.type("application/json; charset=utf-8");
-      return await answer(body);
-    },
-  });
+      return await answerTo(body);
+    };
   return [
-    route("POST", "/tokenize", tokenize),
-    route("POST", "/detokenize", detokenize),
-    route("POST", "/apply-template", applyTemplate),
-    route("GET", "/tokenizer_info", info),
+    {
+      at: "POST /tokenize",
+      summary: "A text as tokens.",
+      request: tokenizeFields,
+      answer: answer(
+        { tokens: oneOf(list(whole), list(piece)) },
+        // vLLM's.
+        { count: whole, max_model_len: whole, token_strs: nullable(list(string)) },
+      ),
+      handler: answered(tokenize),
+    },
+    {
+      at: "POST /detokenize",
+      summary: "Tokens as text.",
+      request: detokenizeFields,
+      answer: answer({ content: string, prompt: string }),
+      handler: answered(detokenize),
+    },
+    {
+      at: "POST /apply-template",
+      summary: "The prompt that a chat completion would begin with.",
+      request: templateBodyFields,
+      answer: answer({ prompt: string }),
+      handler: answered(applyTemplate),
+    },
+    {
+      at: "GET /tokenizer_info",
+      summary: "The special tokens and the chat template, as vLLM tells them.",
+      answer: answer({
+        tokenizer_class: string,
+        model_max_length: whole,
+        add_bos_token: boolean,
+        bos_token: nullable(string),
+        eos_token: nullable(string),
+        pad_token: nullable(string),
+        chat_template: nullable(string),
+      }),
+      handler: answered(info),
+    },
   ];
 }
 
