@@ -65,6 +65,7 @@ const table = {
   model_not_found: { status: 500, type: "server_error" },
   model_invalid: { status: 500, type: "server_error" },
   out_of_memory: { status: 500, type: "server_error" },
+  no_threads: { status: 500, type: "server_error" },
   rpc_server_unreachable: { status: 502, type: "server_error" },
   store_invalid: { status: 500, type: "server_error" },
   store_in_use: { status: 500, type: "server_error" },

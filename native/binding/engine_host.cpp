@@ -1,6 +1,6 @@
 #include "binding/engine_host.h"
 
-#include <chrono>
+#include <system_error>
 
 #include "binding/error.h"
 #include "binding/live_engines.h"
@@ -50,11 +50,34 @@ std::shared_ptr<EngineHost> EngineHost::start(Napi::Env env, LoadOptions options
     }
     live_engines(env).insert(host.get());
     napi_add_env_cleanup_hook(env, shut_down_hook, host.get());
-    host->worker_ = std::thread([raw = host.get()] { raw->run_load(); });
+    try {
+        host->thread_ = std::thread([raw = host.get()] { raw->run(); });
+    } catch (const std::system_error&) {
+        host->detach(env);
+        throw Refusal("no_threads", no_threads().message);
+    }
     return host;
 }
 
-void EngineHost::run_load() {
+void EngineHost::run() {
+    load();
+    ending_thread_.wait(false);
+    if (!loop_) return;
+    loop_->close(saving_);
+    model_.reset();
+    {
+        const std::lock_guard lock(mutex_);
+        closed_ = true;
+    }
+    wake();
+}
+
+void EngineHost::end_thread() {
+    ending_thread_.store(true);
+    ending_thread_.notify_one();
+}
+
+void EngineHost::load() {
     const auto on_progress = [this](float fraction) {
         {
             const std::lock_guard lock(mutex_);
@@ -63,23 +86,13 @@ void EngineHost::run_load() {
         if (!on_progress_.IsEmpty()) wake();
         return !cancelled_.load();
     };
-    Result<LoadedEngine> outcome = load_engine(options_, on_progress);
+    Result<LoadedEngine> outcome = load_engine(options_, on_progress, [this] { wake(); });
     if (outcome.ok() && cancelled_.load()) {
         outcome = Error{ErrorCode::kModelLoadFailed, "Loading was cancelled."};
     }
     {
         const std::lock_guard lock(mutex_);
         outcome_ = std::move(outcome);
-    }
-    wake();
-}
-
-void EngineHost::run_close() {
-    loop_->close(kSavesWithin);
-    model_.reset();
-    {
-        const std::lock_guard lock(mutex_);
-        closed_ = true;
     }
     wake();
 }
@@ -197,7 +210,8 @@ Napi::Promise EngineHost::close() {
         close_deferred_.emplace(env);
         open_ = false;
         forget_grammars();
-        worker_ = std::thread([this] { run_close(); });
+        saving_ = kSavesWithin;
+        end_thread();
         update_reference(env);
     }
     return close_deferred_->Promise();
@@ -237,9 +251,9 @@ EngineLoop& EngineHost::loop() const {
 void EngineHost::shut_down() {
     cancelled_.store(true);
     open_ = false;
-    if (worker_.joinable()) worker_.join();
+    end_thread();
+    if (thread_.joinable()) thread_.join();
     outcome_.reset();
-    if (loop_) loop_->close();
 }
 
 void EngineHost::shut_down_hook(void* host) {

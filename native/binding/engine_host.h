@@ -1,5 +1,5 @@
-// One engine of one JavaScript environment: the thread that loads it, its inference thread, the
-// thread that closes it, and the one way from them back to JavaScript.
+// One engine of one JavaScript environment: the thread that loads and closes it, its inference
+// thread, and the one way from them back to JavaScript.
 //
 // Other threads leave what they have to say in members and wake the JavaScript thread; a wake while
 // another is under way is dropped, so that at most one is queued. What is not commented otherwise
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,7 @@ namespace fermata {
 class EngineHost : public std::enable_shared_from_this<EngineHost> {
    public:
     // Starts loading. `on_batch` and, if not empty, `on_progress` are called with what
-    // addon-types.ts says.
+    // addon-types.ts says. Throws a Refusal `no_threads`.
     static std::shared_ptr<EngineHost> start(Napi::Env env, LoadOptions options,
                                              Napi::Function on_batch, Napi::Function on_progress);
     EngineHost(const EngineHost&) = delete;
@@ -64,9 +65,9 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
    private:
     EngineHost(Napi::Env env, LoadOptions options);
 
-    void run_load();   // loading thread
-    void run_close();  // closing thread
-    void wake();       // any thread
+    void run();   // the host's thread: loads, waits for end_thread(), closes
+    void load();  // the same
+    void wake();  // any thread
     void on_wake(Napi::Env env);
     void report_progress();
     void settle_load(Napi::Env env);
@@ -79,6 +80,8 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     void await_end(SequenceId id);
     // Keeps the process alive while something is awaited or generates.
     void update_reference(Napi::Env env);
+    // What is loaded is closed, and files are written within saving_. Returns at once.
+    void end_thread();
     // The end of the way back to JavaScript.
     void detach(Napi::Env env);
     void forget_callbacks();
@@ -100,13 +103,15 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     std::atomic<bool> wake_queued_{false};
     bool referenced_ = true;
 
-    std::thread worker_;  // loading, later closing
+    // One from the beginning: to close, none must be started.
+    std::thread thread_;
     std::atomic<bool> cancelled_{false};
+    std::atomic<bool> ending_thread_{false};
+    std::chrono::milliseconds saving_{0};
     std::shared_ptr<const Model> model_;
     std::shared_ptr<GrammarCompiler> compiler_;
     std::vector<std::weak_ptr<GrammarHandle>> grammars_;  // may name some that are gone
     CacheShape shape_;
-    std::uint64_t cache_bytes_ = 0;
     std::unique_ptr<EngineLoop> loop_;
     bool loading_ = true;
     bool open_ = false;

@@ -53,9 +53,10 @@ void EngineHost::settle_load(Napi::Env env) {
         outcome = std::exchange(outcome_, std::nullopt);
     }
     if (!outcome) return;
-    worker_.join();
     loading_ = false;
     if (!outcome->ok()) {
+        end_thread();
+        thread_.join();
         const Error& error = outcome->error();
         const std::string code =
             cancelled_.load() ? "closed" : std::string(error_code_name(error.code));
@@ -66,14 +67,11 @@ void EngineHost::settle_load(Napi::Env env) {
     LoadedEngine& loaded = outcome->value();
     model_ = std::move(loaded.model);
     compiler_ = std::make_shared<GrammarCompiler>(model_);
-    shape_ = loaded.backend->shape();
-    cache_bytes_ = loaded.backend->cache_bytes();
-    loop_ = std::make_unique<EngineLoop>(
-        std::move(loaded.backend), options_.loop, [this] { wake(); },
-        std::move(loaded.abort_decode), std::move(loaded.files), std::move(loaded.draft_model));
+    shape_ = loaded.shape;
+    loop_ = std::move(loaded.loop);
     open_ = true;
     load_deferred_.Resolve(
-        make_engine_object(env, shared_from_this(), from_cache(env, shape_, cache_bytes_)));
+        make_engine_object(env, shared_from_this(), from_cache(env, shape_, loaded.cache_bytes)));
 }
 
 void EngineHost::deliver_events(Napi::Env env) {
@@ -119,8 +117,8 @@ void EngineHost::settle_close(Napi::Env env) {
         const std::lock_guard lock(mutex_);
         if (!closed_) return;
     }
-    if (!worker_.joinable()) return;
-    worker_.join();
+    if (!thread_.joinable()) return;
+    thread_.join();
     // The thread has ended: what it left before that is the last there is.
     deliver_events(env);
     settle_integrity(env);

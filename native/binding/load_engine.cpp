@@ -1,5 +1,8 @@
 #include "binding/load_engine.h"
 
+#include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "binding/load_draft_model.h"
@@ -18,6 +21,55 @@ ModelOptions model_options_of(const LoadOptions& options) {
     model_options.placement = options.placement;
     model_options.mtp_layers = options.draft_mtp;
     return model_options;
+}
+
+std::unique_ptr<QueuedFiles> make_files(const LoadOptions& options, const Model& model,
+                                        const CacheShape& shape) {
+    if (options.loop.scheduler.disk_limit <= 0) return nullptr;
+    const FileKind kind{
+        .fingerprint = state_fingerprint(options.model_path, model, shape, options.backend),
+        .longest = shape.cells_per_sequence};
+    if (options.cache_remote) return std::make_unique<RemoteFiles>(*options.cache_remote, kind);
+    return std::make_unique<DiskFiles>(options.cache_dir, kind);
+}
+
+Result<LoadedEngine> load_parts(const LoadOptions& options,
+                                const std::function<bool(float)>& on_progress,
+                                std::function<void()> notify) {
+    ModelOptions model_options = model_options_of(options);
+    model_options.on_progress = on_progress;
+    auto model = Model::load(model_options);
+    if (!model.ok()) return model.error();
+    if (options.draft_mtp) {
+        if (auto refused = mtp_refusal(*model.value())) return *refused;
+    }
+    auto backend = LlamaBackend::create(model.value(), options.backend);
+    if (!backend.ok()) return backend.error();
+    LlamaBackend* const own = backend.value().get();
+    std::function<void()> abort_decode = [own] { own->set_abort(); };
+    std::unique_ptr<DraftModel> draft_model;
+    if (options.draft_model || options.draft_mtp) {
+        // The weights that everything waits for are there.
+        auto draft = options.draft_mtp
+                         ? load_mtp_layers(options, model.value(), *own)
+                         : load_draft_model(options, *model.value(), *own,
+                                            [&on_progress](float) { return on_progress(1.0f); });
+        if (!draft.ok()) return draft.error();
+        abort_decode = [own, its = draft.value().get()] {
+            own->set_abort();
+            its->set_abort();
+        };
+        draft_model = make_draft_model(std::move(draft.value()), *own);
+    }
+    LoadedEngine loaded{.model = std::move(model.value()),
+                        .shape = own->shape(),
+                        .cache_bytes = own->cache_bytes(),
+                        .loop = nullptr};
+    auto files = make_files(options, *loaded.model, loaded.shape);
+    loaded.loop = std::make_unique<EngineLoop>(std::move(backend.value()), options.loop,
+                                               std::move(notify), std::move(abort_decode),
+                                               std::move(files), std::move(draft_model));
+    return loaded;
 }
 
 }  // namespace
@@ -57,49 +109,18 @@ Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
     return all;
 }
 
-Result<LoadedEngine> load_engine(const LoadOptions& options,
-                                 std::function<bool(float)> on_progress) {
-    ModelOptions model_options = model_options_of(options);
-    model_options.on_progress = on_progress;
-    auto model = Model::load(model_options);
-    if (!model.ok()) return model.error();
-    if (options.draft_mtp) {
-        if (auto refused = mtp_refusal(*model.value())) return *refused;
+Result<LoadedEngine> load_engine(const LoadOptions& options, std::function<bool(float)> on_progress,
+                                 std::function<void()> notify) {
+    try {
+        return load_parts(options, on_progress, std::move(notify));
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::kOutOfMemory, "The engine cannot be loaded: out of memory."};
+    } catch (const std::system_error& failure) {
+        if (failure.code() == std::errc::resource_unavailable_try_again) return no_threads();
+        return Error{ErrorCode::kModelLoadFailed, failure.what()};
+    } catch (const std::exception& failure) {
+        return Error{ErrorCode::kModelLoadFailed, failure.what()};
     }
-    auto backend = LlamaBackend::create(model.value(), options.backend);
-    if (!backend.ok()) return backend.error();
-    LoadedEngine loaded{.model = std::move(model.value()),
-                        .backend = std::move(backend.value()),
-                        .files = nullptr,
-                        .draft_model = nullptr,
-                        .abort_decode = {}};
-    LlamaBackend* const own = loaded.backend.get();
-    loaded.abort_decode = [own] { own->set_abort(); };
-    if (options.draft_model || options.draft_mtp) {
-        // The weights that everything waits for are there.
-        auto draft = options.draft_mtp
-                         ? load_mtp_layers(options, loaded.model, *own)
-                         : load_draft_model(options, *loaded.model, *own,
-                                            [&on_progress](float) { return on_progress(1.0f); });
-        if (!draft.ok()) return draft.error();
-        LlamaBackend* const its = draft.value().get();
-        loaded.abort_decode = [own, its] {
-            own->set_abort();
-            its->set_abort();
-        };
-        loaded.draft_model = make_draft_model(std::move(draft.value()), *own);
-    }
-    if (options.loop.scheduler.disk_limit > 0) {
-        const CacheShape shape = loaded.backend->shape();
-        const FileKind kind{.fingerprint = state_fingerprint(options.model_path, *loaded.model,
-                                                             shape, options.backend),
-                            .longest = shape.cells_per_sequence};
-        if (options.cache_remote)
-            loaded.files = std::make_unique<RemoteFiles>(*options.cache_remote, kind);
-        else
-            loaded.files = std::make_unique<DiskFiles>(options.cache_dir, kind);
-    }
-    return loaded;
 }
 
 std::optional<Error> probe_model(const std::string& path, bool mtp_layers) {

@@ -11,7 +11,6 @@
 #include "llama/llama_backend.h"
 #include "llama/model.h"
 #include "runtime/engine_loop.h"
-#include "runtime/queued_files.h"
 #include "runtime/redis.h"
 
 namespace fermata {
@@ -38,15 +37,14 @@ struct LoadOptions {
 
 struct LoadedEngine {
     std::shared_ptr<const Model> model;
-    std::unique_ptr<LlamaBackend> backend;
-    std::unique_ptr<QueuedFiles> files;       // null: none
-    std::unique_ptr<DraftModel> draft_model;  // null: none
-    std::function<void()> abort_decode;       // of both; valid as long as they are
+    CacheShape shape;
+    std::uint64_t cache_bytes = 0;
+    std::unique_ptr<EngineLoop> loop;
 };
 
-// `on_progress` is called with 0 .. 1; false cancels.
-Result<LoadedEngine> load_engine(const LoadOptions& options,
-                                 std::function<bool(float)> on_progress);
+// `on_progress` is called with 0 .. 1; false cancels. `notify`: see EngineLoop.
+Result<LoadedEngine> load_engine(const LoadOptions& options, std::function<bool(float)> on_progress,
+                                 std::function<void()> notify);
 
 // What the engine would take with each of these context sizes, of which `options` has one. Reads
 // the file's metadata and no weight.

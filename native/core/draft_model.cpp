@@ -74,10 +74,11 @@ double DraftModel::take_spent() {
 
 // Of the reader's tokens but the last one, whose logits are wanted.
 std::int32_t DraftModel::shared(SlotId slot, const Reader& reader) const {
-    const auto& [tokens, salt] = texts_[static_cast<std::size_t>(slot)];
-    if (salt != reader.salt) return 0;
+    const Text& text = texts_[static_cast<std::size_t>(slot)];
+    if (text.salt != reader.salt) return 0;
     const auto known = reader.tokens.first(reader.tokens.size() - 1);
-    return static_cast<std::int32_t>(std::ranges::mismatch(tokens, known).in1 - tokens.begin());
+    return static_cast<std::int32_t>(std::ranges::mismatch(text.tokens, known).in1 -
+                                     text.tokens.begin());
 }
 
 DraftModel::Source DraftModel::source_of(const Reader& reader) const {
@@ -171,7 +172,7 @@ std::int32_t DraftModel::bring_to_common(const Reader& reader) {
     const auto [from, length] = source_of(reader);
     const std::int32_t first = backend_->readable(reader.slot).first;
     if (!is_worth_reading(reader, std::max(length, first))) return 0;
-    auto& [tokens, salt] = text(reader.slot);
+    auto& tokens = text(reader.slot).tokens;
     const std::int32_t stays = from == reader.slot ? length : 0;
     if (stays < static_cast<std::int32_t>(tokens.size())) {
         if (!backend_->truncate(reader.slot, stays)) {
@@ -184,7 +185,7 @@ std::int32_t DraftModel::bring_to_common(const Reader& reader) {
         tokens.assign(reader.tokens.begin(), reader.tokens.begin() + length);
     if (static_cast<std::int32_t>(tokens.size()) < first)
         tokens.assign(reader.tokens.begin(), reader.tokens.begin() + first);
-    salt = reader.salt;
+    text(reader.slot).salt = reader.salt;
     return static_cast<std::int32_t>(reader.tokens.size() - tokens.size());
 }
 
@@ -240,9 +241,14 @@ Token DraftModel::next_token(std::size_t row) {
     return token;
 }
 
-// Of what is in the batch. false: its slots are empty now, and where a pool is full, all are.
+// Of what is in the batch; a full pool loses other texts first. false: its slots are empty now.
 bool DraftModel::decode() {
-    const DecodeStatus status = backend_->decode(batch_);
+    ++decodes_;
+    for (const BatchRow& row : batch_)
+        text(row.slot).last_decode = decodes_;
+    DecodeStatus status = backend_->decode(batch_);
+    while (status == DecodeStatus::kNoCells && forget_oldest())
+        status = backend_->decode(batch_);
     if (status == DecodeStatus::kOk) {
         for (const BatchRow& row : batch_)
             text(row.slot).tokens.push_back(row.token);
@@ -251,9 +257,19 @@ bool DraftModel::decode() {
     }
     for (const BatchRow& row : batch_)
         forget(row.slot);
-    for (SlotId slot = 0; status == DecodeStatus::kNoCells && slot < shape_.slot_count; ++slot)
-        forget(slot);
     return false;
+}
+
+// false: there is no text but those of the batch.
+bool DraftModel::forget_oldest() {
+    SlotId oldest = kNoSlot;
+    for (SlotId slot = 0; slot < shape_.slot_count; ++slot) {
+        if (text(slot).tokens.empty() || text(slot).last_decode == decodes_) continue;
+        if (oldest == kNoSlot || text(slot).last_decode < text(oldest).last_decode) oldest = slot;
+    }
+    if (oldest == kNoSlot) return false;
+    forget(oldest);
+    return true;
 }
 
 void DraftModel::forget(SlotId slot) {

@@ -69,6 +69,7 @@ class DraftModel {
     struct Text {
         std::vector<Token> tokens = {};
         Salt salt = 0;
+        std::int64_t last_decode = 0;  // that had rows of it
     };
     // Where the longest beginning of a text is.
     struct Source {
@@ -99,6 +100,7 @@ class DraftModel {
     Token next_token(std::size_t row);
     void drop_proposed(std::span<const Reader> readers);
     bool decode();
+    bool forget_oldest();
     void forget(SlotId slot);
 
     std::unique_ptr<Decoder> backend_;
@@ -107,6 +109,7 @@ class DraftModel {
     Clock clock_;
     std::vector<Text> texts_;  // in the slots
     std::vector<BatchRow> batch_;
+    std::int64_t decodes_ = 0;
     Average read_row_;                       // milliseconds
     std::map<std::size_t, Average> rounds_;  // by sequences
     double spent_ = 0.0;

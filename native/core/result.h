@@ -12,6 +12,7 @@ namespace fermata {
 enum class ErrorCode : std::uint8_t {
     kModelLoadFailed,
     kOutOfMemory,
+    kNoThreads,  // the system starts no more of them
     kInvalidArgument,
     kUnreachable,      // another machine's server
     kGrammarInvalid,   // it does not compile; the message is for its author
@@ -25,6 +26,8 @@ constexpr std::string_view error_code_name(ErrorCode code) {
             return "model_load_failed";
         case ErrorCode::kOutOfMemory:
             return "out_of_memory";
+        case ErrorCode::kNoThreads:
+            return "no_threads";
         case ErrorCode::kInvalidArgument:
             return "invalid_argument";
         case ErrorCode::kUnreachable:
@@ -41,6 +44,13 @@ struct Error {
     ErrorCode code = ErrorCode::kInvalidArgument;
     std::string message;
 };
+
+// When a thread cannot be started.
+inline Error no_threads() {
+    return {ErrorCode::kNoThreads,
+            "The system starts no more threads for this process. Raise the limit (ulimit -u, "
+            "TasksMax of a systemd unit, pids of a container), or use fewer with --threads."};
+}
 
 template <class T>
 class Result {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <new>
+#include <latch>
+#include <system_error>
 #include <utility>
 
 #include "ggml-cpu.h"
@@ -25,13 +26,32 @@ double now_in_seconds() {
         .count();
 }
 
+// ggml ends the process where a thread of its pool does not start, so as many are tried before.
+bool can_start(std::int32_t count) {
+    std::latch tried(1);
+    std::vector<std::thread> threads;
+    const auto reached = [&] { return std::ssize(threads) >= count; };
+    try {
+        while (!reached())
+            threads.emplace_back([&tried] { tried.wait(); });
+    } catch (const std::system_error&) {
+        // Those that did start end.
+    }
+    const bool started = reached();
+    tried.count_down();
+    for (std::thread& thread : threads)
+        thread.join();
+    return started;
+}
+
 }  // namespace
 
-std::shared_ptr<ComputeThreads> ComputeThreads::start(std::int32_t most, bool adapts) {
-    std::shared_ptr<ComputeThreads> threads(new (std::nothrow) ComputeThreads());
-    if (threads == nullptr || !threads->use(most)) return nullptr;
-    if (adapts && most > 1 && threads->use_.cores() > 0)
-        threads->budget_.emplace(most, threads->use_.cores());
+Result<std::shared_ptr<ComputeThreads>> ComputeThreads::start(
+    const ComputeThreadsOptions& options) {
+    std::shared_ptr<ComputeThreads> threads(new ComputeThreads(options.placed));
+    if (!threads->use(options.most)) return no_threads();
+    if (options.adapts && options.most > 1 && threads->use_.cores() > 0)
+        threads->budget_.emplace(options.most, threads->use_.cores());
     // What the cores do from here to the first graph is the first that is known.
     threads->adapt();
     return threads;
@@ -59,11 +79,13 @@ void ComputeThreads::attach(llama_context* context) const {
 }
 
 bool ComputeThreads::use(std::int32_t count) {
+    // The thread that computes is one of them.
+    if (!can_start(count - 1)) return false;
     ggml_threadpool_params params = ggml_threadpool_params_default(count);
     params.poll = kPoll;
     // So it places the thread that computes at its first graph, and not this one now.
     params.paused = true;
-    place(params);
+    if (placed_) place(params);
     Pool pool(ggml_threadpool_new(&params), [](ggml_threadpool* old) {
         if (old != nullptr) ggml_threadpool_free(old);
     });
@@ -109,8 +131,8 @@ void ComputeThreads::adapt() {
     const auto used = use_.read();
     if (!used) return;
     budget_->observe(*used);
-    // A pool of the wrong size would leave threads that wake for every graph. If there is no
-    // memory for another, the old one serves on.
+    // A pool of the wrong size would leave threads that wake for every graph. If no
+    // other can be started, the old one serves on.
     if (budget_->threads() != count_) use(budget_->threads());
 }
 

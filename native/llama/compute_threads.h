@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/result.h"
 #include "core/thread_budget.h"
 #include "llama/processor_use.h"
 
@@ -21,11 +22,16 @@ struct llama_context;
 
 namespace fermata {
 
+struct ComputeThreadsOptions {
+    std::int32_t most = 1;
+    bool adapts = false;  // fewer while other processes use the cores; this changes no result
+    bool placed = true;  // false where several threads compute graphs: each would get the same core
+};
+
 class ComputeThreads {
    public:
-    // `adapts`: fewer than `most` while other processes use the cores. The number changes no
-    // result. nullptr: there is no memory.
-    static std::shared_ptr<ComputeThreads> start(std::int32_t most, bool adapts);
+    // Errors: no_threads.
+    static Result<std::shared_ptr<ComputeThreads>> start(const ComputeThreadsOptions& options);
     ComputeThreads(const ComputeThreads&) = delete;
     ComputeThreads& operator=(const ComputeThreads&) = delete;
 
@@ -37,7 +43,7 @@ class ComputeThreads {
     void adapt(llama_context* context);
     // After it was computed.
     void computed(llama_context* context);
-    // From the next graph on. False: there is no memory, and the old number stays.
+    // From the next graph on. False: they cannot be started, and the old number stays.
     bool use(std::int32_t count);
     std::int32_t count() const { return count_; }
 
@@ -50,7 +56,7 @@ class ComputeThreads {
         std::vector<Pool> pools;
     };
 
-    ComputeThreads() = default;
+    explicit ComputeThreads(bool placed) : placed_(placed) {}
 
     void adapt();
     std::vector<Joined>::iterator find(llama_context* context);
@@ -59,6 +65,7 @@ class ComputeThreads {
     // On which cores the threads of a pool may run.
     void place(ggml_threadpool_params& params) const;
 
+    const bool placed_;
     std::vector<Joined> contexts_;
     Pool pool_;
     std::int32_t count_ = 0;

@@ -331,11 +331,13 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(
              llama_n_ctx_seq(context) != static_cast<std::uint32_t>(shape.cells_per_sequence))) {
             return Error{ErrorCode::kInvalidArgument, "llama.cpp changed the size of the cache."};
         }
-        backend->threads_ = threads != nullptr
-                                ? std::move(threads)
-                                : ComputeThreads::start(options.threads, options.adapt_threads);
-        if (backend->threads_ == nullptr)
-            return Error{ErrorCode::kOutOfMemory, "The threads cannot be started."};
+        if (threads == nullptr) {
+            auto started =
+                ComputeThreads::start({.most = options.threads, .adapts = options.adapt_threads});
+            if (!started.ok()) return started.error();
+            threads = std::move(started.value());
+        }
+        backend->threads_ = std::move(threads);
         backend->threads_->join(context);
         return backend;
     } catch (const std::bad_alloc&) {

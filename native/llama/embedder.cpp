@@ -82,7 +82,9 @@ void Embedder::FreeContext::operator()(llama_context* context) const {
 Embedder::Embedder(std::shared_ptr<const Model> model, const EmbedderOptions& options)
     : model_(std::move(model)), max_tokens_(options.max_tokens), ranks_(options.ranks) {}
 
-Embedder::~Embedder() = default;
+Embedder::~Embedder() {
+    if (threads_ != nullptr) threads_->leave(context_.get());
+}
 
 Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> model,
                                                    const EmbedderOptions& options) {
@@ -116,6 +118,11 @@ Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> 
                                     ? static_cast<std::int32_t>(llama_model_n_cls_out(handle))
                                     : llama_model_n_embd_out(handle);
         embedder->find_frame();
+        // Whichever thread of libuv's has the call computes.
+        auto threads = ComputeThreads::start({.most = options.threads, .placed = false});
+        if (!threads.ok()) return threads.error();
+        embedder->threads_ = std::move(threads.value());
+        embedder->threads_->join(context);
         return embedder;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfMemory, "The model cannot embed: out of memory."};
@@ -195,6 +202,7 @@ Result<std::vector<float>> Embedder::embed(std::span<const Token> tokens) {
         const llama_batch rows =
             llama_batch_get_one(batch.data(), static_cast<std::int32_t>(batch.size()));
         const bool decodes = llama_get_memory(context) != nullptr;
+        threads_->adapt(context);
         const std::int32_t status =
             decodes ? llama_decode(context, rows) : llama_encode(context, rows);
         const float* values = status == 0 ? llama_get_embeddings_seq(context, 0) : nullptr;

@@ -10,6 +10,7 @@
 
 #include "core/result.h"
 #include "core/types.h"
+#include "llama/compute_threads.h"
 #include "llama/model.h"
 
 struct llama_context;
@@ -29,7 +30,7 @@ struct EmbedderOptions {
 class Embedder {
    public:
     // `model` was loaded with ModelOptions::embeds. Errors: invalid_argument (neither the file nor
-    // `options` names a pooling that gives one vector a text), out_of_memory.
+    // `options` names a pooling that gives one vector a text), out_of_memory, no_threads.
     static Result<std::unique_ptr<Embedder>> create(std::shared_ptr<const Model> model,
                                                     const EmbedderOptions& options);
     ~Embedder();
@@ -67,6 +68,7 @@ class Embedder {
     std::int32_t dimensions_ = 0;
     std::vector<Token> before_, behind_;  // of a text
     std::unique_ptr<llama_context, FreeContext> context_;
+    std::shared_ptr<ComputeThreads> threads_;
 };
 
 }  // namespace fermata

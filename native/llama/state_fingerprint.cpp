@@ -1,11 +1,14 @@
 #include "llama/state_fingerprint.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "core/checksum.h"
+#include "llama.h"
 
 namespace fermata {
 
@@ -32,12 +35,28 @@ void describe_file(const std::string& path, std::ostream& text) {
         describe((size - kPiece) / kPieces * piece, kPiece);
 }
 
+// The file and, of a split model, the parts behind it.
+std::vector<std::string> files_of(const std::string& path, const Model& model) {
+    std::vector<std::string> files{path};
+    std::array<char, 16> number{};
+    llama_model_meta_val_str(model.handle(), "split.count", number.data(), number.size());
+    const int count = std::atoi(number.data());
+    std::array<char, 4096> prefix{}, part{};
+    if (llama_split_prefix(prefix.data(), prefix.size(), path.c_str(), 0, count) == 0) return files;
+    for (int i = 1; i < count; ++i) {
+        llama_split_path(part.data(), part.size(), prefix.data(), i, count);
+        files.emplace_back(part.data());
+    }
+    return files;
+}
+
 }  // namespace
 
 std::uint64_t state_fingerprint(const std::string& model_path, const Model& model,
                                 const CacheShape& shape, const BackendOptions& options) {
     std::ostringstream text;
-    describe_file(model_path, text);
+    for (const std::string& file : files_of(model_path, model))
+        describe_file(file, text);
     const ModelInfo& info = model.info();
     text << '|' << info.description << '|' << info.size_bytes << '|' << info.parameter_count << '|'
          << system_info() << '|' << static_cast<int>(shape.layout) << '|' << shape.slot_count << '|'

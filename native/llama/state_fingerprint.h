@@ -10,7 +10,7 @@
 
 namespace fermata {
 
-// Of the file, its size, its metadata and pieces of its weights. Reads some MiB.
+// Of the file and its other parts, sizes, metadata and pieces of the weights. Reads some MiB.
 std::uint64_t state_fingerprint(const std::string& model_path, const Model& model,
                                 const CacheShape& shape, const BackendOptions& options);
 

@@ -55,9 +55,16 @@ EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
     stats_.slots = backend_->shape().slot_count;
     stats_.cells_free = backend_->shape().cells_total;
     // A command that does nothing wakes the inference thread.
-    if (files_) files_->start([this] { post([](Scheduler&, Milliseconds) {}); });
+    const auto wake = [this] { post([](Scheduler&, Milliseconds) {}); };
     step_started_ = now_ms();
-    thread_ = std::thread([this] { run(); });
+    try {
+        if (files_) files_->start(wake);
+        thread_ = std::thread([this] { run(); });
+    } catch (...) {
+        // Its thread uses the other members.
+        files_.reset();
+        throw;
+    }
 }
 
 EngineLoop::~EngineLoop() {

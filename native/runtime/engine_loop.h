@@ -41,6 +41,7 @@ class EngineLoop {
     // most once between two calls of take_events(); it must not call back into the loop.
     // `abort_decode` makes a running decode call return early; used by close() only.
     // `files`: for what memory has no room for; null: none. `draft_model`: see Scheduler.
+    // Throws std::system_error where the threads cannot be started.
     EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config, std::function<void()> notify,
                std::function<void()> abort_decode, std::unique_ptr<QueuedFiles> files = nullptr,
                std::unique_ptr<DraftModel> draft_model = nullptr);

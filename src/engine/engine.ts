@@ -92,7 +92,7 @@ export class Engine {
   /**
    * Checks the file, then loads it.
    * @throws FermataError invalid_option | addon_missing | model_not_found | model_invalid | out_of_memory |
-   *   cancelled
+   *   no_threads | cancelled
    */
   static async load(options: EngineOptions, hooks: LoadHooks = {}): Promise<Engine> {
     const router = new BatchRouter();

@@ -8,7 +8,8 @@ import { type GgufHeader, type GgufValue, readGgufHeader } from "./gguf-header.t
 
 /** A model file whose structure is sound, so that llama.cpp may look at it. */
 export interface CheckedModel {
-  path: string;
+  /** Its file, then the other parts of a split model. */
+  parts: readonly [path: string, ...others: string[]];
   architecture: string;
   /** Undefined when the file does not say. */
   trainedContext: number | undefined;
@@ -59,7 +60,7 @@ export function checkGguf(path: string): CheckedModel {
   }
   if (tensorCount === 0) throw invalid(path, "holds no weights, only a vocabulary");
   checkVocabulary(path, metadata);
-  const parts = [path, ...checkOtherParts(path, metadata)];
+  const parts = [path, ...checkOtherParts(path, metadata)] as const;
   const context = metadata.get(`${architecture}.context_length`);
   const number = (name: string): number => {
     const value = metadata.get(`${architecture}.${name}`);
@@ -67,7 +68,7 @@ export function checkGguf(path: string): CheckedModel {
   };
   const template = metadata.get("tokenizer.chat_template");
   return {
-    path,
+    parts,
     architecture,
     trainedContext: typeof context === "number" ? context : undefined,
     positions,

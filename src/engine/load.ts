@@ -66,8 +66,8 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
       `draftMtp is for models with MTP layers, and ${options.modelPath} has none (nextn_predict_layers). Leave it out.`,
       "draftMtp",
     );
-  await probeModel(checked.path, { addonPath: addonPath(), signal, mtpLayers });
-  if (draft !== undefined) await probeModel(draft.path, { addonPath: addonPath(), signal });
+  await probeModel(checked.parts, { addonPath: addonPath(), signal, mtpLayers });
+  if (draft !== undefined) await probeModel(draft.parts, { addonPath: addonPath(), signal });
   await addRpcServers(addon, options);
   const availableBytes = process.availableMemory();
   const measure: Machine["measure"] = (resolved, sizes) => addon.measure(resolved, sizes);

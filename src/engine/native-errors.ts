@@ -13,6 +13,7 @@ const thrownCodes: Record<string, ErrorCode> = {
   grammar_too_large: "invalid_grammar",
   model_load_failed: "model_invalid",
   out_of_memory: "out_of_memory",
+  no_threads: "no_threads",
 };
 
 const failCodes: Record<NativeFailCode, ErrorCode> = {

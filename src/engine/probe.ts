@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { FermataError } from "../errors.ts";
 import type { NativeEmbedderOptions } from "../native/addon-types.ts";
+import type { CheckedModel } from "./gguf-check.ts";
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -11,8 +12,6 @@ import { join } from "node:path";
 interface ProbeOptions {
   addonPath: string;
   signal?: AbortSignal | undefined;
-  /** Those behind its last layer are tried too. */
-  mtpLayers?: boolean | undefined;
 }
 
 // llama.cpp ends the process at damage that only it can see. This program is all that dies of it.
@@ -24,7 +23,7 @@ async function probe(addonPath, modelPath, embedder) {
 }
 probe(...process.argv.slice(1)).catch((error) => {
   process.stderr.write(error.message);
-  process.exitCode = error.code === "out_of_memory" ? 3 : 2;
+  process.exitCode = { out_of_memory: 3, no_threads: 4 }[error.code] ?? 2;
 });`;
 
 /** Far longer than any disk takes. */
@@ -45,35 +44,39 @@ function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /**
- * Opens the model without its weights and plans a decode in a child process, once for a file and a build of the addon.
- * `path` is of a file that {@link checkGguf} found sound.
- * @throws FermataError model_invalid | out_of_memory | cancelled
+ * Opens the model without its weights and plans a decode in a child process, once for its files and a build of the addon.
+ * `parts` are of a model that {@link checkGguf} found sound; with `mtpLayers`, those behind its last layer are tried too.
+ * @throws FermataError model_invalid | out_of_memory | no_threads | cancelled
  */
-export async function probeModel(path: string, options: ProbeOptions): Promise<void> {
-  await probeOnce(path, options.mtpLayers === true ? ["mtp"] : [], options);
+export async function probeModel(
+  parts: CheckedModel["parts"],
+  { mtpLayers = false, ...options }: ProbeOptions & { mtpLayers?: boolean },
+): Promise<void> {
+  await probeOnce(parts, mtpLayers ? ["mtp"] : [], options);
 }
 
 /**
  * Loads a model for vectors or scores and reads one token with it, on the processor, as {@link probeModel} does.
- * @throws FermataError model_invalid (it gives no such vectors, too) | out_of_memory | cancelled
+ * @throws FermataError model_invalid (it gives no such vectors, too) | out_of_memory | no_threads | cancelled
  */
 export async function probeEmbedder(
+  parts: CheckedModel["parts"],
   embedder: NativeEmbedderOptions,
   options: ProbeOptions,
 ): Promise<void> {
   const text = JSON.stringify({ ...embedder, gpuLayers: 0 });
-  await probeOnce(embedder.modelPath, [text], options);
+  await probeOnce(parts, [text], options);
 }
 
 async function probeOnce(
-  path: string,
+  parts: CheckedModel["parts"],
   how: string[],
   { addonPath, signal }: ProbeOptions,
 ): Promise<void> {
   const cache = new ProbeCache();
-  const key = [fileIdentity(path), fileIdentity(addonPath), ...how].join(" ");
+  const key = [...parts.map(fileIdentity), fileIdentity(addonPath), ...how].join(" ");
   if (cache.has(key)) return;
-  await runProbe(path, [addonPath, path, ...how], signal);
+  await runProbe(parts[0], [addonPath, parts[0], ...how], signal);
   cache.add(key);
 }
 
@@ -107,6 +110,14 @@ function probeError(
   stderr: string,
 ): FermataError {
   if (exitCode === 3) return new FermataError("out_of_memory", stderr);
+  if (exitCode === 4) return new FermataError("no_threads", stderr);
+  if (exitCode === "ENOMEM")
+    return new FermataError("out_of_memory", `There is no memory for a trial load of ${path}.`);
+  if (exitCode === "EAGAIN")
+    return new FermataError(
+      "no_threads",
+      `The system starts no process for a trial load of ${path}. Raise the limit (ulimit -u, TasksMax of a systemd unit, pids of a container).`,
+    );
   if (exitCode === 2) return new FermataError("model_invalid", stderr);
   if (signal === "SIGKILL") {
     return new FermataError(

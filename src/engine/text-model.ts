@@ -61,11 +61,11 @@ export abstract class TextModel {
 /**
  * Tried in a child process first.
  * @param checked what `checkGguf` found in the file @param longest tokens of a text: its memory grows with them
- * @throws FermataError model_invalid (it gives no such vectors, too) | out_of_memory | addon_missing
+ * @throws FermataError model_invalid (it gives no such vectors, too) | out_of_memory | no_threads | addon_missing
  */
 export async function loadTextModel(
   { modelPath, threads = physicalCores(), gpuLayers = 0 }: TextModelOptions,
-  { trainedContext = defaultLength, positions = Infinity }: CheckedModel,
+  { parts, trainedContext = defaultLength, positions = Infinity }: CheckedModel,
   longest: number,
   kind: Pick<NativeEmbedderOptions, "pooling" | "ranks">,
 ): Promise<NativeEmbedder> {
@@ -73,7 +73,7 @@ export async function loadTextModel(
   const options = { modelPath, maxTokens, threads, gpuLayers, ...kind };
   const addon = loadAddon();
   try {
-    await probeEmbedder(options, { addonPath: addonPath() });
+    await probeEmbedder(parts, options, { addonPath: addonPath() });
     return await addon.loadEmbedder(options);
   } catch (thrown) {
     const error = fromThrown(thrown);

@@ -109,8 +109,8 @@ export interface NativeAddon {
   ): NativeLoad;
   /**
    * Loads a model that turns texts into vectors. All its work is done on libuv's pool; it is freed when
-   * nothing refers to it. Rejects with code `model_load_failed` | `out_of_memory` | `invalid_argument`
-   * (it gives no embeddings).
+   * nothing refers to it. Rejects with code `model_load_failed` | `out_of_memory` | `no_threads` |
+   * `invalid_argument` (it gives no embeddings).
    */
   loadEmbedder(options: NativeEmbedderOptions): Promise<NativeEmbedder>;
   /**
@@ -202,7 +202,7 @@ export interface NativeEmbedder {
 }
 
 export interface NativeLoad {
-  /** Rejects with code `model_load_failed` | `out_of_memory` | `closed` (it was cancelled). */
+  /** Rejects with code `model_load_failed` | `out_of_memory` | `no_threads` | `closed` (it was cancelled). */
   readonly engine: Promise<NativeEngine>;
   /**
    * Gives the load up: `engine` rejects with `closed` once everything is freed. Ignored when it is

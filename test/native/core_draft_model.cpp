@@ -191,13 +191,30 @@ TEST(a_token_that_it_does_not_know_keeps_one_text_from_it_and_no_other) {
     CHECK(answers[1].tokens == drafting.reference(known, 2));
 }
 
-TEST(a_pool_that_is_full_is_emptied) {
+TEST(a_full_pool_loses_the_texts_that_were_read_longest_ago) {
     Drafting drafting(unified(4, 120, 100, DraftModel::kMostRead));
-    const auto text = words(2, 80);
-    CHECK_EQ(drafting.propose(0, words(1, 80), 1).size(), 1u);
-    CHECK(drafting.propose(1, text, 1).empty());
+    const auto rows_of = [&](SlotId slot, std::uint32_t seed) {
+        const auto text = words(seed, 50);
+        CHECK(drafting.propose(slot, text, 1) == drafting.reference(text, 1));
+        return drafting.rows;
+    };
+    CHECK_EQ(rows_of(0, 1), 50);
+    CHECK_EQ(rows_of(1, 2), 50);
+    CHECK_EQ(rows_of(0, 1), 1);
+    CHECK_EQ(rows_of(2, 3), 50);
+    CHECK_EQ(rows_of(0, 1), 1);
+    CHECK_EQ(rows_of(1, 2), 50);
+    CHECK_EQ(drafting.backend->cells_in_use(), 100);
+}
+
+TEST(texts_that_do_not_fit_into_the_pool_together_have_no_draft) {
+    Drafting drafting(unified(4, 120, 100, DraftModel::kMostRead));
+    const auto one = words(1, 80), other = words(2, 80);
+    const std::vector<DraftModel::Reader> both{{0, one, 1}, {1, other, 1}};
+    for (const auto& answer : drafting.model->propose(both))
+        CHECK(answer.tokens.empty());
     CHECK_EQ(drafting.backend->cells_in_use(), 0);
-    CHECK(drafting.propose(1, text, 1) == drafting.reference(text, 1));
+    CHECK(drafting.propose(1, other, 1) == drafting.reference(other, 1));
 }
 
 TEST(a_decode_that_fails_costs_the_draft_and_no_more) {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "no_threads.h"
 #include "real_model.h"
 
 using namespace fermata;
@@ -503,5 +504,22 @@ TEST(a_load_can_be_cancelled) {
     options.on_progress = [](float fraction) { return fraction < 0.3f; };
     CHECK(Model::load(options).error().code == ErrorCode::kModelLoadFailed);
 }
+
+#ifdef __GLIBC__
+TEST(without_threads_there_is_no_backend_and_a_pool_keeps_its_size) {
+    auto threads = ComputeThreads::start({.most = 2});
+    CHECK(threads.ok());
+    const NoThreads fault;
+    CHECK(!threads.value()->use(4));
+    CHECK_EQ(threads.value()->count(), 2);
+    BackendOptions options;
+    options.slot_count = 1;
+    options.cells_per_sequence = 256;
+    options.threads = 2;
+    const auto outcome = LlamaBackend::create(model, options);
+    CHECK(!outcome.ok());
+    CHECK(outcome.error().code == ErrorCode::kNoThreads);
+}
+#endif
 
 MODEL_TEST_MAIN()

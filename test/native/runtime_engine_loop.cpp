@@ -7,10 +7,12 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "check.h"
 #include "fake_backend.h"
+#include "no_threads.h"
 #include "runtime/engine_loop.h"
 #include "scheduler_world.h"
 
@@ -277,6 +279,19 @@ TEST(many_threads_may_ask_at_once) {
     CHECK_EQ(stats.running + stats.waiting + stats.held, 0);
     CHECK(stats.audited_rows >= stats.prefilled_tokens);
 }
+
+#ifdef __GLIBC__
+TEST(without_threads_there_is_no_loop) {
+    const NoThreads fault;
+    bool refused = false;
+    try {
+        const Listener listener;
+    } catch (const std::system_error& failure) {
+        refused = failure.code() == std::errc::resource_unavailable_try_again;
+    }
+    CHECK(refused);
+}
+#endif
 
 TEST(close_from_the_middle_of_anything) {
     for (int delay = 0; delay < 20; ++delay) {

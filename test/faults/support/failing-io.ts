@@ -20,6 +20,8 @@ export interface Faults {
   delayMs?: number;
   /** Opening a file for writing is one of the calls. */
   opens?: boolean;
+  /** No thread starts. */
+  threads?: boolean;
   /** Only once this file is there. */
   from?: string;
   /** Grows by a byte with each injection. */
@@ -38,6 +40,7 @@ export function failing(faults: Faults): NodeJS.ProcessEnv {
     errno: "ERRNO",
     delayMs: "DELAY_MS",
     opens: "OPENS",
+    threads: "THREADS",
   } as const;
   const more = { from: "FROM", count: "COUNT", clock: "CLOCK" } as const;
   const environment: NodeJS.ProcessEnv = { LD_PRELOAD: library };

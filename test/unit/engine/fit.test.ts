@@ -34,7 +34,7 @@ interface Given {
 async function fit(given: Given, options: Partial<EngineOptions> = {}) {
   const { availableBytes, deviceBytes, trainedContext } = given;
   const model = {
-    path: "m.gguf",
+    parts: ["m.gguf"] as const,
     architecture: "fake",
     trainedContext,
     positions: undefined,
@@ -146,7 +146,7 @@ it("a cache too large to be measured is measured by two smaller ones", async () 
   const { needs } = await fitOptions(
     { modelPath: "m.gguf", contextSize: 2 ** 23, parallel: 64, retainedSlots: 64 },
     {
-      path: "m.gguf",
+      parts: ["m.gguf"],
       architecture: "fake",
       trainedContext: 4096,
       positions: undefined,

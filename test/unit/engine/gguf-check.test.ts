@@ -63,7 +63,7 @@ describe("checkGguf", () => {
   it("accepts a sound file", () => {
     const path = save(fakeGguf());
     const expected = {
-      path,
+      parts: [path],
       architecture: "llama",
       trainedContext: 2048,
       chatTemplate: "{{ messages }}",

@@ -1,5 +1,5 @@
 import childProcess from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ async function probed(work: string): Promise<unknown> {
   writeFileSync(addonPath, `exports.probe = () => { ${work} };`);
   const model = join(folder, "model.gguf");
   writeFileSync(model, "");
-  return await probeModel(model, { addonPath }).catch((error: unknown) => error);
+  return await probeModel([model], { addonPath }).catch((error: unknown) => error);
 }
 
 test("a trial load of somebody's file is told no secrets and takes no options of Node", async () => {
@@ -62,3 +62,40 @@ test("one that does not end is killed after ten minutes", async () => {
     message: expect.stringContaining("took more than 10 minutes"),
   });
 });
+
+test("a model is tried once, and again when its addon or any part of it is another", async () => {
+  const tries = join(folder, "tries");
+  const addonPath = join(folder, "addon.js");
+  const work = `require("node:fs").appendFileSync(${JSON.stringify(tries)}, ".")`;
+  writeFileSync(addonPath, `exports.probe = () => { ${work}; };`);
+  const parts = [join(folder, "m-1.gguf"), join(folder, "m-2.gguf")] as const;
+  for (const part of parts) writeFileSync(part, "");
+  const triesWhen = async (change: () => void) => {
+    change();
+    await probeModel(parts, { addonPath });
+    await probeModel(parts, { addonPath });
+    return readFileSync(tries, "utf8").length;
+  };
+  expect(await triesWhen(() => {})).toBe(1);
+  expect(await triesWhen(() => writeFileSync(parts[0], "longer"))).toBe(2);
+  expect(await triesWhen(() => writeFileSync(parts[1], "longer"))).toBe(3);
+  expect(await triesWhen(() => utimesSync(addonPath, 1, 1))).toBe(4);
+});
+
+test.each([
+  ["EAGAIN", "no_threads", "ulimit -u"],
+  ["ENOMEM", "out_of_memory", "memory"],
+])(
+  "a system that starts no process (%s) is no fault of the model",
+  async (code, expected, remedy) => {
+    vi.spyOn(childProcess, "execFile").mockImplementation(((...all: unknown[]) => {
+      const done = all.at(-1) as (error: Error, stdout: string, stderr: string) => void;
+      done(Object.assign(new Error(`spawn node ${code}`), { code }), "", "");
+    }) as never);
+    syncBuiltinESMExports();
+    expect(await probed("")).toMatchObject({
+      code: expected,
+      message: expect.stringContaining(remedy),
+    });
+  },
+);
