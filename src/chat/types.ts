@@ -65,6 +65,8 @@ export interface ChatRequest {
   stop: string[];
   /** Token limit over all rounds. Undefined: to the end of the context. */
   maxTokens?: number | undefined;
+  /** The prompt is read for later requests. One that a template refuses for lack of a user's message is read up to there. */
+  readsAhead?: boolean | undefined;
   /** Log-probabilities of content, and of so many of the likeliest tokens in its place: 0 to 20. */
   topLogprobs?: number | undefined;
   /** Log-probabilities of the prompt, and of so many of the likeliest tokens in its place: 0 to 20. */
@@ -122,7 +124,14 @@ export interface HeldTurn {
 /** The prompt of an answer. */
 export type PromptRequest = Pick<
   ChatRequest,
-  "messages" | "tools" | "templateVariables" | "owner" | "prefill" | "openTurn" | "leadingTokens"
+  | "messages"
+  | "tools"
+  | "templateVariables"
+  | "owner"
+  | "prefill"
+  | "openTurn"
+  | "leadingTokens"
+  | "readsAhead"
 >;
 
 /** Natural logarithms from the model's own logits; may be minus infinity. */

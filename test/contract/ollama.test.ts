@@ -243,7 +243,7 @@ test("a role is read in any case", async () => {
   ]);
 });
 
-test("several system messages are one, and only the first ones lead", async () => {
+test("a system message that does not lead is a user's", async () => {
   const world = createWorld();
   const messages = [
     { role: "system", content: "A" },
@@ -253,7 +253,8 @@ test("several system messages are one, and only the first ones lead", async () =
   ];
   await post(world, "/api/chat", { ...hello, messages });
   expect(world.chat.requests[0]?.messages).toEqual([
-    { role: "system", content: "A\n\nB" },
+    { role: "system", content: "A" },
+    { role: "system", content: "B" },
     { role: "user", content: "Hi" },
     { role: "user", content: "C" },
   ]);

@@ -1,5 +1,6 @@
 /** A chat request as the body of a chat completion. Pure. */
 
+import { joinSystems } from "../../chat/template/normalize.ts";
 import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
 import type { JsonObject } from "../../json.ts";
 import type { DrySampling, Sampling, TokenRules } from "../../engine/types.ts";
@@ -102,7 +103,7 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): JsonObject {
     throw unsupported("close_at_limit", "is not known to an agent's endpoint");
   return {
     model: turn.model,
-    messages: turn.messages.map(wireMessage),
+    messages: joinSystems(turn.messages).map(wireMessage),
     stream: true,
     stream_options: { include_usage: true },
     seed: sampling.seed,

@@ -5,6 +5,7 @@
  */
 
 import { RecentMap } from "../../recent-map.ts";
+import { countSystems } from "../template/normalize.ts";
 import type { Rendering } from "../template/template.ts";
 import type { ChatEngine, ChatMessage } from "../types.ts";
 import { withGuard } from "./suffix.ts";
@@ -55,16 +56,11 @@ export class MarkFinder {
 
   /** What the prompt has in common with one of the same tools and system messages, and other users. */
   async #shared({ tokens, rendering, messages }: MarkedPrompt, render: Render): Promise<number> {
-    const first = messages.findIndex(({ role }) => role !== "system");
-    const before = messages.slice(0, Math.max(first, 0));
-    const textOf = async (content: string): Promise<string | null> => {
-      const other = await render([...before, { role: "user", content }], false);
-      return other === null ? null : withGuard(other, rendering.marks.guard);
-    };
-    const [one, two] = [await textOf("a"), await textOf("b")];
-    if (typeof one !== "string" || typeof two !== "string") return 0;
     const { text, marks } = rendering;
-    const shared = text.slice(0, commonLength(text, one.slice(0, commonLength(one, two))));
+    const beginning = await beginningOf(messages.slice(0, countSystems(messages)), render);
+    const begun = beginning === null ? null : withGuard(beginning, marks.guard);
+    if (begun === null) return 0;
+    const shared = text.slice(0, commonLength(text, begun));
     const known = await this.#tokenize(shared, marks.guard, this.#engine.model.addBos);
     // The last one may be part of a longer token where another text follows.
     return Math.min(commonLength(known, tokens), known.length - 1);
@@ -83,6 +79,19 @@ export class MarkFinder {
     this.#tokens.set(key, tokens);
     return tokens;
   }
+}
+
+/** How prompts with these system messages begin, whatever the user says. Null: that cannot be told. */
+export async function beginningOf(
+  systems: readonly ChatMessage[],
+  render: Render,
+): Promise<Rendering | null> {
+  const of = async (content: string): Promise<Rendering | null> =>
+    await render([...systems, { role: "user", content }], false);
+  const [one, two] = [await of("a"), await of("b")];
+  const other = one === null || two === null ? null : withGuard(two, one.marks.guard);
+  if (one === null || other === null) return null;
+  return { ...one, text: one.text.slice(0, commonLength(one.text, other)) };
 }
 
 /** The length before `opening`, if the tokens end with it and with something before it. */

@@ -11,8 +11,8 @@ import {
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
 import { Pauses } from "../../parts.ts";
 import type { ReasoningMarkers } from "../../guidance/types.ts";
-import { normalizeMessages } from "../template/normalize.ts";
-import { MarkFinder, type PromptMarks } from "./marks.ts";
+import { countSystems, normalizeMessages } from "../template/normalize.ts";
+import { MarkFinder, type PromptMarks, beginningOf } from "./marks.ts";
 import { findBeginnings } from "./prompt-digest.ts";
 import type { SpliceRecord, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
@@ -90,10 +90,10 @@ export class PromptBuilder {
   /** @throws as `build`, of the length only if there are more messages than the context has tokens */
   async buildOfAnyLength(request: PromptRequest): Promise<Prompt> {
     this.#checkCount(request.messages);
-    const { messages, openTurn = true, leadingTokens = noTokens } = request;
+    const { openTurn = true, leadingTokens = noTokens } = request;
     const isLed = leadingTokens.length > 0;
     const spliced = openTurn && !isLed ? await this.#splice(request) : null;
-    const bare = spliced ?? (await this.render(messages, request, openTurn));
+    const bare = spliced ?? (await this.#renderOrBegin(request, openTurn));
     const begun = request.prefill ? await this.#begin(bare, request.prefill) : bare;
     return isLed ? this.#lead(leadingTokens, begun) : begun;
   }
@@ -108,6 +108,21 @@ export class PromptBuilder {
     );
   }
 
+  /** Of system messages that the template refuses without a user's, what comes before any user's is read ahead. */
+  async #renderOrBegin(request: PromptRequest, openTurn: boolean): Promise<Prompt> {
+    const { messages, readsAhead = false } = request;
+    try {
+      return await this.render(messages, request, openTurn);
+    } catch (error) {
+      if (!readsAhead || countSystems(messages) < messages.length) throw error;
+      const begun = await beginningOf(messages, (shown, generationPrompt) =>
+        this.template.tryRender(shown, request, generationPrompt),
+      );
+      if (begun === null) throw error;
+      return await this.#tokenize(begun, messages);
+    }
+  }
+
   /** The template's text alone, nothing spliced, however long. @throws as `ChatTemplate.render` */
   async render(
     messages: readonly ChatMessage[],
@@ -115,11 +130,12 @@ export class PromptBuilder {
     openTurn = true,
   ): Promise<Prompt> {
     const rendering = await this.template.renderInTurns(messages, scope, openTurn);
-    const tokens = await this.#engine.tokenize(
-      rendering.text,
-      rendering.marks.guard,
-      this.#engine.model.addBos,
-    );
+    return await this.#tokenize(rendering, messages);
+  }
+
+  async #tokenize(rendering: Rendering, messages: readonly ChatMessage[]): Promise<Prompt> {
+    const { text, marks } = rendering;
+    const tokens = await this.#engine.tokenize(text, marks.guard, this.#engine.model.addBos);
     return { tokens, rendering, messages, spliced: false, leadingCount: 0 };
   }
 

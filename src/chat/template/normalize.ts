@@ -249,6 +249,23 @@ function responseOf(
   return { name: call?.function.name ?? id, response: content };
 }
 
+/** The system messages that lead as one: many templates take one, and that first. */
+export function joinSystems<Message extends { role: string }>(
+  messages: readonly Message[],
+): readonly Message[] {
+  const count = countSystems(messages);
+  if (count < 2) return messages;
+  const leading = messages.slice(0, count) as (Message & { content: string })[];
+  const content = leading.map((one) => one.content).join("\n\n");
+  return [{ ...leading[0]!, content }, ...messages.slice(count)];
+}
+
+/** How many system messages lead. */
+export function countSystems(messages: readonly { role: string }[]): number {
+  const first = messages.findIndex(({ role }) => role !== "system");
+  return first < 0 ? messages.length : first;
+}
+
 /** A system message's text begins the message after it. */
 function mergeSystem(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
   const [first, second, ...rest] = messages;

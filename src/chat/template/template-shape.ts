@@ -13,6 +13,11 @@ export interface TemplateShape {
   hasToolRole: boolean;
   /** Without it a system message becomes the beginning of the next one. */
   hasSystemRole: boolean;
+  /**
+   * Of system messages in a row it writes the first before the tools and each other one behind them, as a system turn of
+   * its own. Others refuse a second one, leave it out, or write the tools elsewhere.
+   */
+  takesSystemsBehindTools: boolean;
   /** It takes a user's message behind another one, as clients send them. Mistral's and Gemma 2's do not. */
   takesUsersInRow: boolean;
   /** It takes a user's message behind tool results. */
@@ -36,27 +41,28 @@ export interface TemplateShape {
 }
 
 /** @returns the text, or null when the template fails */
-type TryRender = (inputs: {
-  messages: unknown[];
-  tools?: unknown[];
-  functions?: string;
-  xml_tools?: unknown[];
-}) => string | null;
+type TryRender = (inputs: { messages: unknown[] } & ToolInputs) => string | null;
+
+type ToolInputs = { tools?: unknown[]; functions?: string; xml_tools?: unknown[] };
 
 const MARK = "QZX";
 const CALLED = "qzx_called";
 const RESULT = "qzx_result";
+const FIRST = "qzx_first";
+const SECOND = "qzx_second";
 
 export function probeShape(source: string, render: TryRender): TemplateShape {
   const asObject = { [MARK]: MARK };
   const takesCall = (args: unknown, count = 1): boolean => render(round(args, count)) !== null;
   const takesObject = takesCall(asObject);
   const fittingArguments = takesObject ? asObject : JSON.stringify(asObject);
+  const toolInput = findToolInput(render);
   return {
-    toolInput: findToolInput(render),
+    toolInput,
     writesCalls: render(round(fittingArguments, 1))?.includes(MARK) === true,
     hasToolRole: takesResults(fittingArguments, render),
     hasSystemRole: takesSystem(render),
+    takesSystemsBehindTools: takesSystemsBehind(toolInput, render),
     takesUsersInRow:
       render({ messages: [user, user] }) !== null || render({ messages: [user] }) === null,
     takesUserBehindResults: takesUserBehind(round(fittingArguments, 1), render),
@@ -92,6 +98,26 @@ function takesSystem(render: TryRender): boolean {
   return text.includes(MARK);
 }
 
+/** Where the template writes no tools, a generic prompt tells them at the end of the first message. */
+function takesSystemsBehind(toolInput: TemplateShape["toolInput"], render: TryRender): boolean {
+  const inputs = toolInput === null ? {} : toolInputs(toolInput);
+  const first = { role: "system", content: FIRST };
+  const textOf = (...between: { role: string; content: string }[]): string | null =>
+    render({ messages: [first, ...between, user], ...inputs });
+  const [one, two] = [textOf(), textOf({ role: "system", content: SECOND })];
+  // Llama 3's writes whatever follows the first as the user's.
+  if (one === null || two === null || two === textOf({ role: "user", content: SECOND }))
+    return false;
+  let length = 0;
+  while (length < one.length && one[length] === two[length]) length += 1;
+  const [before, after] = [one.slice(0, length), one.slice(length)];
+  const told = before.indexOf(FIRST);
+  const areToolsBetween = toolInput === null || before.indexOf(CALLED) > told;
+  if (told < 0 || !areToolsBetween || !two.endsWith(after)) return false;
+  const added = two.slice(length, two.length - after.length);
+  return added.split(SECOND).length === 2 && !added.includes(CALLED);
+}
+
 function takesUserBehind(
   { messages, tools }: ReturnType<typeof round>,
   render: TryRender,
@@ -100,13 +126,16 @@ function takesUserBehind(
   return render({ messages: [...messages, user], tools }) !== null;
 }
 
+function toolInputs(name: keyof ToolInputs): ToolInputs {
+  const list = [tool()];
+  return { [name]: name === "functions" ? JSON.stringify(list) : list };
+}
+
 /** Some templates write tools only where there is a system message. */
 function findToolInput(render: TryRender): TemplateShape["toolInput"] {
-  const list = [tool()];
-  const inputs = { tools: list, functions: JSON.stringify(list), xml_tools: list };
-  const texts = (name: keyof typeof inputs): (string | null)[] =>
+  const texts = (name: keyof ToolInputs): (string | null)[] =>
     [[user], [{ role: "system", content: "Be brief." }, user]].map((messages) =>
-      render({ messages, [name]: inputs[name] }),
+      render({ messages, ...toolInputs(name) }),
     );
   // One that refuses them says nothing of them.
   if (texts("tools").every((text) => text === null)) return "tools";

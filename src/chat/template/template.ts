@@ -11,6 +11,7 @@ import { type Parts, finish, finishInTurns } from "../../parts.ts";
 import type { ReasoningMarkers } from "../../guidance/types.ts";
 import {
   type TemplateMessage,
+  joinSystems,
   normalizeMessages,
   parseArguments,
   rewriteMessages,
@@ -234,10 +235,13 @@ export class ChatTemplate {
   }
 
   *#toTemplateMessages(
-    messages: readonly RenderMessage[],
+    sent: readonly RenderMessage[],
     tools: readonly unknown[],
     marks: Marks,
   ): Parts<readonly TemplateMessage[]> {
+    // Apart, a prompt that ends behind the first, or has others behind it, shares it and the tools with this one.
+    const staysApart = this.#shape.takesSystemsBehindTools && tools.length > 0;
+    const messages = staysApart ? sent : joinSystems(sent);
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
     const { wantsShortIds, showsIdsAsNames } = this.#shape;

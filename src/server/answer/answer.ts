@@ -238,7 +238,8 @@ async function startEvents(
 ): Promise<void> {
   const { target, config, log } = context;
   const maxTokens = engineLimit(asked.maxTokens);
-  const conversation = { ...asked, maxTokens, onPrepare: context.preparation?.add };
+  const readsAhead = asked.maxTokens === 0;
+  const conversation = { ...asked, maxTokens, readsAhead, onPrepare: context.preparation?.add };
   if (mode.kind !== "internal") {
     const tools = [...promptToolsOf(mode)];
     const request = { ...conversation, tools, toolMode: mode.kind, logger: log };

@@ -12,6 +12,7 @@ import {
   type ValuesOf,
   isAbsent,
 } from "./field.ts";
+import { countSystems } from "../../chat/template/normalize.ts";
 import { customArguments } from "./custom-input.ts";
 import { content, resultContent } from "./content-parts.ts";
 import { asWritten, exactJson, isJsonObject } from "../../json.ts";
@@ -190,20 +191,16 @@ export const messagesField = required(
 );
 
 /**
- * Results know their calls. The system messages that lead are merged into one, since templates take one and want it
- * first. A later one keeps its place and becomes a user message: moving it to the front would change the first tokens
- * of the prompt and so lose the whole cached prefix.
+ * Results know their calls. A system message that does not lead keeps its place and becomes a user message: moving it
+ * to the front would change the first tokens of the prompt and so lose the whole cached prefix.
  * @throws FermataError invalid_value: a result of a call that was not made before it
  */
 export function asConversation(messages: readonly ChatMessage[], path: string): ChatMessage[] {
   nameResults(messages, path);
-  const first = messages.findIndex(({ role }) => role !== "system");
-  const leading = messages.slice(0, first < 0 ? messages.length : first);
-  const system = leading.map((one) => one.content).join("\n\n");
-  const rest = messages
-    .slice(leading.length)
-    .map((one): ChatMessage => (one.role === "system" ? { ...one, role: "user" } : one));
-  return leading.length === 0 ? rest : [{ role: "system" as const, content: system }, ...rest];
+  const leading = countSystems(messages);
+  return messages.map((one, index) =>
+    one.role === "system" && index >= leading ? { ...one, role: "user" } : one,
+  );
 }
 
 /**

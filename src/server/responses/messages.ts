@@ -84,16 +84,10 @@ class MessageWriter {
     }
   }
 
-  /**
-   * The ones that lead are one message, since templates take one and want it first. A later one keeps
-   * its place as a user's: moving it would change the first tokens of the prompt and lose the cache.
-   */
+  /** One that does not lead keeps its place as a user's: moving it would change the first tokens of the prompt and lose the cache. */
   system(content: string): void {
-    const first = this.messages[0];
-    if (first === undefined) this.#push({ role: "system", content });
-    else if (this.messages.length === 1 && first.role === "system")
-      first.content += `\n\n${content}`;
-    else this.#push({ role: "user", content });
+    const leads = (this.messages.at(-1)?.role ?? "system") === "system";
+    this.#push({ role: leads ? "system" : "user", content });
   }
 
   #message(item: Item): void {

@@ -1,5 +1,6 @@
 /** `truncation: "auto"`: drops the oldest parts that do not fit into the context. */
 
+import { countSystems } from "../../chat/template/normalize.ts";
 import type { ChatMessage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 
@@ -67,7 +68,7 @@ async function size(messages: ChatMessage[], { count, signal }: Fit): Promise<nu
 
 /** The longest first. */
 function cutsOf(messages: readonly ChatMessage[]): Cut[] {
-  const start = messages[0]?.role === "system" ? 1 : 0;
+  const start = countSystems(messages);
   const head = messages.slice(0, start);
   const questions = indicesOf(messages, "user", start + 1);
   const last = questions.at(-1) ?? start;

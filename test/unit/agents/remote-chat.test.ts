@@ -97,6 +97,13 @@ test("a tool round: what is sent, what comes, what it counts", async () => {
   ]);
 });
 
+test("system messages that lead are sent as one: many servers take no second", async () => {
+  const user = { role: "user", content: "2 + 3?" } as const;
+  const systems = ["A", "B"].map((content) => ({ role: "system", content }) as const);
+  const { bodies } = await ask([answer], { request: { messages: [...systems, user] } });
+  expect(bodies[0]?.["messages"]).toEqual([{ role: "system", content: "A\n\nB" }, user]);
+});
+
 test("reasoning goes back under the field in which it came, in the rounds of its request", async () => {
   const round = (...fields: object[]): FakeAnswer =>
     streamed(...fields.map((it) => chunk(it)), callDelta(), chunk({}, "tool_calls"));

@@ -129,6 +129,7 @@ function compare(name: string): TemplateRow {
     failed: [],
     remark: deviations[name] ?? "",
     readsCalls: roundOrNull(() => readsCalls(opened)),
+    systemsApart: writesSystems(template, ["FIRST", "SECOND"]) === "FIRST ping SECOND USER",
   };
   for (const [title, request] of Object.entries(requests)) {
     let text: string | null = null;
@@ -146,8 +147,22 @@ function compare(name: string): TemplateRow {
   return row;
 }
 
+/** What it writes of these system messages, the tool "ping" and a user's message, in its order. Null: it refuses. */
+function writesSystems(template: ChatTemplate, systems: readonly string[]): string | null {
+  const parameters = { type: "object", properties: {} };
+  const request = {
+    messages: [
+      ...systems.map((content) => ({ role: "system", content })),
+      { role: "user", content: "USER" },
+    ],
+    tools: [{ function: { name: "ping", description: "", parameters } }],
+  };
+  const text = roundOrNull(() => render(template, request));
+  return text === null ? null : (text.match(/FIRST|SECOND|\bping\b|\bUSER\b/gu) ?? []).join(" ");
+}
+
 /** Templates that refuse the turn write none. */
-function roundOrNull(read: () => boolean | null): boolean | null {
+function roundOrNull<Value>(read: () => Value | null): Value | null {
   try {
     return read();
   } catch {
@@ -238,6 +253,21 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
       expect(text(asked!, turn!, second!, first!), name).toBe(ordered);
     }
     expect(count).toBeGreaterThan(60);
+  });
+
+  it("write each system message once, and behind the tools those that follow the first, where they take that", () => {
+    const apart = rows.filter(({ systemsApart }) => systemsApart).map(({ name }) => name);
+    expect(apart).toHaveLength(28);
+    for (const family of ["Qwen3-0.6B", "Qwen3-Coder", "gemma-4-31B-it", "granite-4.1", "LFM2.5"])
+      expect(apart.some((name) => name.includes(family))).toBe(true);
+    for (const { name, systemsApart } of rows) {
+      const { template } = open(readFileSync(join(templatesDirectory, name), "utf8"));
+      const [one, two] = [["FIRST"], ["FIRST", "SECOND"]].map((systems) =>
+        writesSystems(template, systems),
+      );
+      const joined = one?.replace("FIRST", "FIRST SECOND");
+      expect.soft(two, name).toBe(systemsApart ? one?.replace(" USER", " SECOND USER") : joined);
+    }
   });
 
   it("of formats with a grammar render through a tool round", () => {

@@ -22,7 +22,7 @@ function messages(...list: object[]) {
 }
 
 describe("messages", () => {
-  test("system and developer messages that lead become one", () => {
+  test("system and developer messages that lead are system messages", () => {
     const list = messages(
       { role: "system", content: "A" },
       { role: "developer", content: "B" },
@@ -30,7 +30,9 @@ describe("messages", () => {
       user,
     );
     expect(list).toEqual([
-      { role: "system", content: "A\n\nB\n\nC" },
+      { role: "system", content: "A" },
+      { role: "system", content: "B" },
+      { role: "system", content: "C" },
       { role: "user", content: "Hi" },
     ]);
   });
