@@ -24,7 +24,6 @@ const serverLayers = [
   ["http"],
   ["answer"],
   ["a wire"],
-  ["api.ts"],
   ["app.ts"],
 ];
 const serverRank = new Map(

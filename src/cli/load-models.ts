@@ -13,7 +13,8 @@ import { modelCreated, samplingOf } from "./model-files.ts";
 import type { ModelsFolder } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
 import { createProgress } from "./progress.ts";
-import { TurnMemories } from "./turn-memories.ts";
+import { SpliceStore } from "../chat/prompt/splice-store.ts";
+import { RecentMap } from "../recent-map.ts";
 
 /** A model in memory, as the program that put it there knows it. */
 export interface OwnModel extends LoadedModel {
@@ -144,4 +145,20 @@ function logFault(engine: Engine, log: Logger): void {
   // The files were opened before the first command, and what the engine says of itself is renewed after each.
   const second = engine.checkIntegrity().then(() => engine.checkIntegrity());
   second.then(look, () => {});
+}
+
+/** Of a folder with many models, so many keep what they generated while they are away. */
+const mostFiles = 16;
+
+/** The generated turns of each model file: a conversation finds its own again after its model was away. */
+export class TurnMemories {
+  readonly #stores = new RecentMap<string, SpliceStore>(mostFiles);
+
+  /** A file that was replaced has another vocabulary, maybe: it begins anew. */
+  of({ path, bytes, created }: Pick<ModelFile, "path" | "bytes" | "created">): SpliceStore {
+    const key = JSON.stringify([path, bytes, created]);
+    const store = this.#stores.get(key) ?? new SpliceStore();
+    this.#stores.set(key, store);
+    return store;
+  }
 }

@@ -8,7 +8,7 @@ import { Embedder } from "../engine/embedder.ts";
 import { Reranker } from "../engine/reranker.ts";
 import type { Engine } from "../engine/engine.ts";
 import { missingDevice } from "../engine/missing-device.ts";
-import type { EngineStats } from "../engine/types.ts";
+import type { EngineStats, CacheInfo } from "../engine/types.ts";
 import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
@@ -34,7 +34,10 @@ import { defaultModel, modelFile, modelsFolderOf } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
 import { packageVersion, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
-import { toolShare } from "./tool-share.ts";
+import type { Logger } from "pino";
+import type { Chat } from "../chat/chat.ts";
+import { tokensByServer, type ToolTokens, toolTokens } from "../server/answer/tool-tokens.ts";
+import type { ToolProvider } from "../tools/types.ts";
 
 /** A round is seldom of more calls; who allows more rounds allows more calls. */
 const callsPerRound = 8;
@@ -294,4 +297,30 @@ async function bothOrNeither(
   if (loaded.status === "fulfilled" && connected.status === "fulfilled") return [loaded.value];
   if (loaded.status === "fulfilled") await loaded.value.engine.close();
   throw loaded.status === "rejected" ? loaded.reason : (connected as PromiseRejectedResult).reason;
+}
+
+/** What the tools take of the prompt. Logs and returns it; null: there are no tools, or the template cannot say. */
+async function toolShare(
+  chat: Pick<Chat, "countPromptTokens">,
+  host: Pick<ToolProvider, "tools">,
+  { cellsPerSequence: context }: CacheInfo,
+  log: Logger,
+): Promise<string | null> {
+  const tokens = await toolTokens(chat, host.tools());
+  if (tokens === null || tokens.total === 0) return null;
+  const details = { tokens: tokens.total, context, servers: tokens.byServer };
+  const text = `the tools take ${tokens.total} of ${context} tokens (${tokensByServer(tokens)})`;
+  if (!takesMost(tokens, context)) {
+    log.info(details, "tokens of the tools");
+    return text;
+  }
+  const advice =
+    'choose fewer with "tools": {"allow": […]} in the MCP configuration, or take a larger --ctx-size';
+  log.warn(details, `the tools take most of the context: ${advice}`);
+  return `${text}; ${advice}`;
+}
+
+/** Little room is left for a conversation. */
+function takesMost({ total }: ToolTokens, contextSize: number): boolean {
+  return total > contextSize / 2;
 }

@@ -1,13 +1,12 @@
-/** Finds and loads the addon. */
+/** Finds and loads the addon: what was built here, or the package for this platform that an installed Fermata brings along (scripts/release). */
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { resolve } from "node:path";
+import { resolve, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FermataError } from "../errors.ts";
 import { packageRoot } from "../package-root.ts";
 import type { NativeAddon } from "./addon-types.ts";
-import { prebuiltAddon } from "./prebuilt.ts";
 
 const builtAddon = fileURLToPath(new URL("build/Release/fermata.node", packageRoot));
 
@@ -56,4 +55,42 @@ export function loadAddon(): NativeAddon {
       { cause },
     );
   }
+}
+
+/** An addon compiled for a level of processors; a package lists its best first. */
+interface Level {
+  file: string;
+  /** Flags as /proc/cpuinfo has them. */
+  needs: string[];
+}
+
+interface PlatformPackage {
+  fermata: { levels: Level[] };
+}
+
+/** Null: there is no such package, or none of its addons runs on this processor. */
+function prebuiltAddon(): string | null {
+  const require = createRequire(packageRoot);
+  const { name } = require("./package.json") as { name: string };
+  try {
+    const manifest = require.resolve(`${name}-${process.platform}-${process.arch}/package.json`);
+    const { fermata } = require(manifest) as PlatformPackage;
+    const file = bestAddon(fermata.levels, processorFlags());
+    return file === null ? null : join(dirname(manifest), file);
+  } catch {
+    return null;
+  }
+}
+
+/** The first whose flags are all there. */
+export function bestAddon(levels: readonly Level[], flags: ReadonlySet<string>): string | null {
+  return levels.find(({ needs }) => needs.every((flag) => flags.has(flag)))?.file ?? null;
+}
+
+/** Empty where the system does not tell; then only an addon that needs nothing runs. */
+function processorFlags(): Set<string> {
+  const file = "/proc/cpuinfo";
+  if (!existsSync(file)) return new Set();
+  const [, flags = ""] = /^(?:flags|Features)\s*:\s*(.*)$/m.exec(readFileSync(file, "utf8")) ?? [];
+  return new Set(flags.split(" "));
 }

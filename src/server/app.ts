@@ -23,8 +23,12 @@ import {
 } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
-import { defaultBodyBytes, installBodyBudget, installJsonBody } from "./http/json-body.ts";
-import { installUnreadBodies } from "./http/unread-bodies.ts";
+import {
+  defaultBodyBytes,
+  installBodyBudget,
+  installJsonBody,
+  installUnreadBodies,
+} from "./http/json-body.ts";
 import { installQuarantine } from "./http/quarantine.ts";
 import {
   documentedPath,
@@ -33,7 +37,6 @@ import {
   installSingleQuery,
 } from "./http/route-paths.ts";
 import { SealedTokens } from "./http/sealed-tokens.ts";
-import { apiRoutes } from "./api.ts";
 import { chatCompletionsRoute, chatInputTokensRoute } from "./chat-completions/route.ts";
 import { storedCompletionRoutes } from "./chat-completions/stored-routes.ts";
 import { completionsRoute } from "./completions/route.ts";
@@ -52,14 +55,22 @@ import { ollamaModelRoutes } from "./ollama/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
 import { openApiRoute } from "./http/openapi.ts";
-import { rerankRoutes } from "./rerank/route.ts";
-import { scoreRoute } from "./rerank/score.ts";
+import { rerankRoutes, scoreRoute } from "./rerank/route.ts";
 import { noPageRoute, pageRoutes } from "./about/page.ts";
 import { installResponses, responsesRoutes, storedResponsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";
 import { installWebSockets } from "./http/web-sockets.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
-import { Traces } from "./answer/traces.ts";
+import { Traces, answerOfNobody } from "./answer/traces.ts";
+import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { ConversationService } from "./conversations/service.ts";
+import { EngineMeter, engineRoute, engineStreamRoute } from "./about/engine.ts";
+import { approvalRoutes } from "./conversations/approvals.ts";
+import { branchedConversationRoutes } from "./conversations/routes.ts";
+import { takeOverLeft } from "./answer/shared-runs.ts";
+import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
+import { traceRoutes } from "./about/traces.ts";
+import { toolsRoute } from "./about/tools.ts";
 
 /** Longer than any id that a path may hold. */
 const maxParamLength = 256;
@@ -190,4 +201,34 @@ function refuseOtherMethods(app: FastifyInstance, routes: readonly BareRoute[]):
       handler: async () => {},
     });
   }
+}
+
+/** Of conversations that are kept in memory. The oldest ones go first. */
+const memoryLimits = { maxBytes: 256 * 1024 ** 2 };
+
+function apiRoutes(app: FastifyInstance, context: RouteContext, tokens: SealedTokens): Route[] {
+  const { services, config } = context;
+  const branches = services.branches ?? new SqliteStore(null, { limits: memoryLimits }).branches;
+  const shared = services.store?.shared ?? null;
+  const { replica } = config;
+  const conversations = new ConversationService(branches, services.model.id, { replica, shared });
+  const answer = answerOfNobody("/api/conversations/:id/runs");
+  takeOverLeft(app, {
+    shared,
+    take: () => conversations.adopt({ ...context, answer, log: app.log, startedAt: 0 }),
+    cancel: (id, reason) => conversations.cancelHere(id, reason),
+  });
+  const all = { ...context, conversations };
+  const meter = new EngineMeter(services);
+  return [
+    ...branchedConversationRoutes(all),
+    toolsRoute(services, config),
+    ...approvalRoutes(context),
+    engineRoute(meter),
+    engineStreamRoute(meter, context),
+    ...traceRoutes(context.traces),
+    openSessionRoute(tokens),
+    closeSessionRoute(),
+    streamTokensRoute(tokens),
+  ];
 }

@@ -19,10 +19,10 @@ import {
   type LoopState,
   nextStep,
 } from "./loop-state.ts";
-import { sample } from "./sampling.ts";
 import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
 import { findTool } from "./tool-run.ts";
-import type { RunEvent, Tool, ToolEvent } from "./types.ts";
+import type { RunEvent, Tool, ToolEvent, SampleRequest, SampleResult } from "./types.ts";
+import { FermataError } from "../errors.ts";
 
 export interface ToolLoopOptions extends Omit<ToolRunsOptions, "signal" | "onOutput"> {
   /** Most rounds with calls. Default 16. */
@@ -206,4 +206,49 @@ export class ToolLoop {
       onOutput: this.#generation.extend.bind(this.#generation),
     });
   }
+}
+
+/** A request whose call's server asks. */
+interface Caller {
+  chat: { generate(request: ChatRequest): ChatGeneration };
+  request: Omit<ChatRequest, "tools" | "toolMode">;
+  /** The tools in its prompt. */
+  offered: readonly ToolDefinition[];
+}
+
+/**
+ * The server of a tool asks the model while its call runs. The held sequence stays as it is. With the caller's messages the prompt begins as its prompt does, so their cells are
+ * shared and only the new messages are computed.
+ * @throws FermataError | the reason of `signal`
+ */
+async function sample(
+  { chat, request, offered }: Caller,
+  { messages, maxTokens, temperature, stop, withCaller, signal }: SampleRequest,
+): Promise<SampleResult> {
+  const { templateVariables, owner, client, cacheSalt, logger, watch } = request;
+  const { script: _script, ...sampling } = request.sampling;
+  const generation = chat.generate({
+    messages: withCaller ? [...request.messages, ...messages] : messages,
+    tools: withCaller ? [...offered] : [],
+    toolMode: "none",
+    templateVariables,
+    sampling: temperature === undefined ? sampling : { ...sampling, temperature },
+    stop,
+    maxTokens,
+    signal,
+    owner,
+    client,
+    cacheSalt,
+    logger,
+    watch: watch && (() => watch("sampling")),
+  });
+  let text = "";
+  for await (const event of generation) {
+    if (event.type === "content") text += event.text;
+    if (event.type !== "finish") continue;
+    const { reason, stopString, usage } = event;
+    if (reason === "cancelled") signal.throwIfAborted();
+    return { text, reason, stopString, tokens: usage.generatedTokens };
+  }
+  throw new FermataError("internal_error", "The events ended without finish.");
 }

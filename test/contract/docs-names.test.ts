@@ -4,7 +4,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
-import { commandHelp } from "../../src/cli/help.ts";
+import { commandHelp } from "../../src/cli/run.ts";
 import { serveOptions } from "../../src/cli/options.ts";
 import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { createResponsesWorld } from "./responses-world.ts";

@@ -18,8 +18,11 @@ import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
 import { type Build, examineBuild } from "./examine-build.ts";
 import { examineFiles, type Finding, findingOf } from "./examine-files.ts";
-import { measureFit, type ModelFit } from "./model-fit.ts";
 import { isPostgresAddress } from "../../store/postgres/address.ts";
+import { totalOf } from "../../engine/fit.ts";
+import { fitModel } from "../../engine/load.ts";
+import type { NativeLoadOptions, NativeMemoryNeeds } from "../../native/addon-types.ts";
+import { engineOptionsOf, withFlags } from "../engine-config.ts";
 
 export interface Diagnosis {
   fermata: string;
@@ -262,4 +265,46 @@ function settingsOf(
     setting("host", config.host, "this machine only"),
     setting("port", config.port, "as other servers of its kind"),
   ];
+}
+
+interface ModelFit {
+  path: string;
+  architecture: string;
+  trainedContext: number | null;
+  layers: number;
+  weightBytes: number;
+  cacheBytes: number;
+  /** Of those, what a conversation takes that fills its context. */
+  conversationBytes: number;
+  computeBytes: number;
+  /** Of those, what must be in the machine's own memory. */
+  neededBytes: number;
+  devices: NativeMemoryNeeds["devices"];
+  /** As the engine would have them. */
+  resolved: NativeLoadOptions;
+}
+
+/** @throws FermataError, as loading it would */
+async function measureFit(path: string, config: ServeConfig): Promise<ModelFit> {
+  const { architecture, trainedContext, layers } = checkGguf(path);
+  const { resolved, needs } = await fitModel(engineOptionsOf(config, path)).catch(
+    (error: unknown) => {
+      throw withFlags(error);
+    },
+  );
+  const sum = (part: "weights" | "cache" | "compute"): number =>
+    [needs.host, ...needs.devices].reduce((total, parts) => total + parts[part], 0);
+  return {
+    path,
+    architecture,
+    trainedContext: trainedContext ?? null,
+    layers,
+    weightBytes: sum("weights"),
+    cacheBytes: sum("cache"),
+    conversationBytes: sum("cache") / (resolved.parallel + resolved.retainedSlots),
+    computeBytes: sum("compute"),
+    neededBytes: totalOf(needs.host),
+    devices: needs.devices,
+    resolved,
+  };
 }

@@ -25,8 +25,8 @@ import { assertPortFree, listenBare } from "../port.ts";
 import type { RunningServer } from "../serve.ts";
 import { Connections, refuse } from "./connections.ts";
 import { type Hang, Pulse } from "./pulse.ts";
-import { Suspects } from "./suspects.ts";
-import type { ConnectionState } from "../../server/http/connection-reports.ts";
+import type { ConnectionState, InFlight } from "../../server/http/connection-reports.ts";
+import { RecentMap } from "../../recent-map.ts";
 
 /**
  * glibc raises the size from which memory is mapped, and so given back, with each large piece that is freed. What
@@ -271,3 +271,28 @@ export type FromWorker =
   | { type: "ready"; facts: Omit<BannerFacts, "url"> }
   | { type: "connection"; id: number; state: ConnectionState }
   | { type: "connection-closed"; id: number };
+
+/** The oldest are forgotten first. */
+const maxSuspects = 10_000;
+
+/** Bodies that were in flight when a worker died: one of them may have killed it, and would do so again. */
+class Suspects {
+  /** Deaths by body. */
+  readonly #crashes = new RecentMap<string, number>(maxSuspects);
+
+  add(requests: readonly InFlight[]): void {
+    const hashes = new Set(requests.flatMap(({ bodyHash }) => bodyHash ?? []));
+    for (const hash of hashes) {
+      this.#crashes.set(hash, (this.#crashes.get(hash) ?? 0) + 1);
+    }
+  }
+
+  /** A worker has answered it. */
+  clear(bodyHash: string): void {
+    this.#crashes.delete(bodyHash);
+  }
+
+  crashes(): [bodyHash: string, count: number][] {
+    return [...this.#crashes];
+  }
+}

@@ -4,8 +4,7 @@ import type { FermataError } from "../../errors.ts";
 import type { RouteContext } from "../context.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import type { RunContext } from "./answer.ts";
-import type { ExpectedRuns } from "./expected-runs.ts";
-import type { LiveRun } from "./live-run.ts";
+import type { ExpectedRuns, LiveRun } from "./live-run.ts";
 import { withModel } from "./model-use.ts";
 
 interface LeftRun {

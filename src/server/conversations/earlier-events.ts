@@ -7,7 +7,7 @@ import type { DelegationState } from "../../tools/oversight.ts";
 import type { Resumption } from "./held-round.ts";
 import type { RunEvent, ToolEvent } from "../../tools/types.ts";
 import { isToolEvent } from "../answer/client-view.ts";
-import { ToldRound } from "../answer/told-round.ts";
+import { ToldRound } from "../answer/written-round.ts";
 
 /** A call that goes on, and begins its result anew. */
 interface Repeated {

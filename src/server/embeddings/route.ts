@@ -1,7 +1,7 @@
 /** POST /v1/embeddings and POST /embedding */
 
 import type { Route } from "../route.ts";
-import { embedderOf, inputField, shortened, warnOfName } from "../answer/other-models.ts";
+import { embedderOf, inputField, shortened, warnOfName } from "../answer/model-use.ts";
 import { fieldError, readBody } from "../body/field.ts";
 import { answer, choice, list, oneOf, real, string, type ValueOf, whole } from "../body/shapes.ts";
 import type { RouteContext } from "../context.ts";

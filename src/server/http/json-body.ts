@@ -6,10 +6,11 @@
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { createHash } from "node:crypto";
-import { type Readable, Transform } from "node:stream";
+import { type Readable, Transform, finished } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 import { markNumber, maxDepth, unmark } from "../../json.ts";
+import type { IncomingMessage } from "node:http";
 
 /** Of one body, in bytes, where nothing else is said: four megabytes of text are a million tokens. */
 export const defaultBodyBytes = 4 * 2 ** 20;
@@ -250,4 +251,42 @@ function isInNumber(character: number | undefined): boolean {
 function tooDeep(): FermataError {
   const message = `The body is nested more than ${maxDepth} levels deep. Send flatter values.`;
   return new FermataError("invalid_json", message, { param: "body" });
+}
+
+/** A client that sends more behind the answer is left. */
+const droppedBytes = 64 * 2 ** 20;
+/** For the rest of a body to come, where the connection ends with the answer. */
+const restMs = 5000;
+
+/**
+ * Of an answer that comes before the end of a body. Most clients read none before they have sent all, and a connection that is
+ * closed while bytes of them are unread takes the answer with it. So the rest is read and dropped: before the answer, where
+ * the connection ends with it.
+ */
+export function installUnreadBodies(app: FastifyInstance): void {
+  app.addHook("onSend", async ({ raw }, reply) => {
+    if (raw.complete || raw.destroyed) return;
+    drop(raw);
+    if (!reply.raw.shouldKeepAlive) await ended(raw);
+  });
+}
+
+function drop(body: IncomingMessage): void {
+  let dropped = 0;
+  body.on("data", (chunk: Buffer) => {
+    dropped += chunk.length;
+    if (dropped > droppedBytes) body.destroy();
+  });
+  // It may have been paused.
+  body.resume();
+}
+
+function ended(body: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, restMs).unref();
+    finished(body, { writable: false }, () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

@@ -7,13 +7,13 @@ import { runRequest } from "../answer/answer.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";
 import { withModel } from "../answer/model-use.ts";
 import { resolveTarget, resolveToolMode } from "../answer/target.ts";
-import { readBody, schemaOf, type FieldTable } from "../body/field.ts";
-import { readSampling } from "../body/generation.ts";
+import { readBody, schemaOf, type FieldTable, optional, required } from "../body/field.ts";
+import { readSampling, basicSampling, stopField } from "../body/generation.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { type AnswerName, answerOf } from "../answer/traces.ts";
-import { agentToolFields, chatToolFields } from "./fields.ts";
+import { integer, text } from "../body/values.ts";
 
 /** `agent`: null for the model itself. */
 interface Entry extends PublishedTool {
@@ -150,3 +150,28 @@ function progressOf(event: RunEvent): string | null {
       return null;
   }
 }
+
+const { temperature, top_p, seed } = basicSampling;
+
+const sharedFields = {
+  max_tokens: optional(integer(1), "at most the context"),
+  temperature,
+  top_p,
+  seed,
+  stop: stopField,
+} satisfies FieldTable;
+
+const chatToolFields = {
+  prompt: required(text({ min: 1, remedy: "Send a text" }), "the user's message"),
+  system: optional(text({ remedy: "Send a text" }), "the system message", ""),
+  ...sharedFields,
+} satisfies FieldTable;
+
+/** An agent brings its instructions. */
+const agentToolFields = {
+  prompt: required(
+    text({ min: 1, remedy: "Send a text" }),
+    "the task, with all that is needed for it",
+  ),
+  ...sharedFields,
+} satisfies FieldTable;

@@ -2,7 +2,7 @@
 
 import type { Route } from "../route.ts";
 import { answer, list, real, string, whole } from "../body/shapes.ts";
-import { embedderOf, inputField, shortened } from "../answer/other-models.ts";
+import { embedderOf, inputField, shortened } from "../answer/model-use.ts";
 import { asCalled } from "../answer/target.ts";
 import { readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";

@@ -1,7 +1,7 @@
 /** What the stream of a response told before its process ended, for the process that goes on with it. */
 
 import { accumulateResponse, type ResponseState } from "../../client/response-state.ts";
-import { ToldRound } from "../answer/told-round.ts";
+import { ToldRound } from "../answer/written-round.ts";
 import { type ClientCallItem, isClientCall } from "./client-calls.ts";
 import { decodeText } from "./encoded.ts";
 import { added } from "./events/item.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TurnMemories } from "../../../src/cli/turn-memories.ts";
+import { TurnMemories } from "../../../src/cli/load-models.ts";
 import { fileOf } from "../../support/model-files.ts";
 
 test("a model file keeps its turns, one that was replaced has none", () => {

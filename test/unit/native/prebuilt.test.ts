@@ -1,7 +1,7 @@
 /** Which addon of a platform's package a processor gets. */
 
 import { expect, test } from "vitest";
-import { bestAddon } from "../../../src/native/prebuilt.ts";
+import { bestAddon } from "../../../src/native/addon.ts";
 
 const levels = [
   { file: "avx512.node", needs: ["avx2", "avx512f", "avx512_vnni"] },

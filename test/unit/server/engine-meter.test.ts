@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { EngineMeter } from "../../../src/server/about/engine-meter.ts";
+import { EngineMeter } from "../../../src/server/about/engine.ts";
 import type { ServerServices } from "../../../src/server/services.ts";
 
 test("the rate is that of the last two seconds, and falls to nothing", () => {
