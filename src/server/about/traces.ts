@@ -4,7 +4,6 @@ import type { Route } from "../route.ts";
 import { answer, list, choice, nullable, real, string, whole } from "../body/shapes.ts";
 import { FermataError } from "../../errors.ts";
 import { readLimit, pageQuery } from "../body/stored.ts";
-import { requestOwner } from "../http/access.ts";
 import { idInPath } from "../http/route-paths.ts";
 import type { Traces } from "../answer/traces.ts";
 
@@ -75,7 +74,7 @@ export function traceRoutes(traces: Traces): Route[] {
       logLevel: "warn",
       handler: async (request) => {
         const { limit } = request.query as Record<string, unknown>;
-        return { traces: traces.list(requestOwner(request), readLimit(limit)) };
+        return { traces: traces.list(request.owner, readLimit(limit)) };
       },
     },
     {
@@ -85,7 +84,7 @@ export function traceRoutes(traces: Traces): Route[] {
       config: { scope: "admin" },
       handler: async (request) => {
         const id = idInPath(request);
-        const trace = traces.find(requestOwner(request), id);
+        const trace = traces.find(request.owner, id);
         if (trace === null)
           throw new FermataError(
             "not_found",

@@ -17,7 +17,6 @@ import type { Sink } from "../../tools/event-stream.ts";
 import { instructedMessages, ToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
 import { checkToolChoice, type ToolChoice } from "../body/tools.ts";
-import { requestOwner } from "../http/access.ts";
 import { callsOfMessages, type ClientHistory, type HistoryGaps } from "../http/history-gaps.ts";
 import { clientView } from "./client-view.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -137,7 +136,7 @@ function promptOf(
   request: FastifyRequest,
 ) {
   const instructed = target.instruct(messages);
-  const owner = requestOwner(request);
+  const owner = request.owner;
   return { messages: instructed, prefill, openTurn, templateVariables, owner };
 }
 

@@ -17,7 +17,6 @@ import type { FastifyRequest } from "fastify";
 import { needStore, pageOf, readPageQuery, metadataField, pageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { readBody } from "../body/field.ts";
-import { requestOwner } from "../http/access.ts";
 import { idInPath } from "../http/route-paths.ts";
 import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
 import type { StoredItem } from "../../store/types.ts";
@@ -36,7 +35,7 @@ export const labelFields = { metadata: metadataField };
 
 export function storedCompletionRoutes({ services, warnings }: RouteContext): Route[] {
   const storedOf = (request: FastifyRequest): StoredCompletions =>
-    new StoredCompletions(needStore(services.store, "store"), requestOwner(request));
+    new StoredCompletions(needStore(services.store, "store"), request.owner);
   return [
     {
       at: "GET /v1/chat/completions",

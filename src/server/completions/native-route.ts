@@ -20,7 +20,6 @@ import {
   nativeCompletionFields,
 } from "./native-fields.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
-import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
@@ -96,7 +95,7 @@ function nativeRoute(
       const body = await read(request.body, { ...model, sampling }, warnings.warn);
       warnOfModel(body.model, context);
       const { document, closeAtLimit, stop, maxTokens, topLogprobs, postSampling } = body;
-      const owner = requestOwner(request);
+      const owner = request.owner;
       const options = {
         grammar: document && (await compileText(document, engine)),
         closeAtLimit,

@@ -18,7 +18,6 @@ import { Infill } from "../answer/infill.ts";
 import { newIdentity, timings } from "../answer/completion-parts.ts";
 import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";
-import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { refuseAgent, warnOfModel } from "../answer/target.ts";
 
@@ -56,7 +55,7 @@ export function completionsRoute(context: RouteContext): Route {
       const choices = textChoices(prompts, body, context, startedAt, (tokens, index) =>
         echo ? promptText(body, index, tokens, engine) : "",
       );
-      const owner = requestOwner(request);
+      const owner = request.owner;
       const identity = newIdentity("cmpl", model.id, model);
       const traced = { ...answerOf(request, identity.id), model: model.id, owner, startedAt };
       // Those of an echoed prompt stand before the answer's.

@@ -15,7 +15,6 @@ import { handOver, takeHandedOver, takenOver } from "../answer/shared-runs.ts";
 import { optional, readBody, required, type FieldTable } from "../body/field.ts";
 import { oneOf, record, text } from "../body/values.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/access.ts";
 
 export const decisionFields = {
   decision: required(
@@ -59,7 +58,7 @@ export function approvalRoutes({ services, warnings }: RouteContext): Route[] {
       answer: answer({ approvals: list(pendingApproval) }),
       config: { answersWhileDraining: true },
       handler: async (request) => {
-        const owner = requestOwner(request);
+        const owner = request.owner;
         const elsewhere = ((await shared?.openQuestions(owner)) ?? []) as PendingApproval[];
         return { approvals: [...approvals.pending(owner), ...elsewhere].map(wireApproval) };
       },
@@ -83,10 +82,7 @@ export function approvalRoutes({ services, warnings }: RouteContext): Route[] {
           show,
         );
         const said = { ...answer, askingId };
-        await decide(
-          { approvals, shared, branches },
-          { owner: requestOwner(request), callId, said },
-        );
+        await decide({ approvals, shared, branches }, { owner: request.owner, callId, said });
         return await reply.send({ call_id: callId, decision: said.decision });
       },
     },

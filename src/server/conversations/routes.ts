@@ -16,7 +16,6 @@ import type { FastifyRequest } from "fastify";
 import type { NumberedEvent } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/access.ts";
 import { idInPath } from "../http/route-paths.ts";
 import {
   readerGone,
@@ -114,7 +113,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       answer: answer({ conversations: list(answer(summaryShape)), has_more: boolean }),
       handler: async (request) => {
         const page = readConversationPage(request.query as Record<string, unknown>);
-        return await conversations.list(requestOwner(request), page);
+        return await conversations.list(request.owner, page);
       },
     },
     {
@@ -127,14 +126,14 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       handler: async (request, reply) => {
         const given = parseNewConversation(request.body, warnings.warn);
         reply.code(201);
-        return await conversations.create(requestOwner(request), given);
+        return await conversations.create(request.owner, given);
       },
     },
     {
       at: "GET /api/conversations/:id",
       summary: "A conversation with the messages of all branches.",
       answer: conversationShape,
-      handler: async (request) => await conversations.get(requestOwner(request), idInPath(request)),
+      handler: async (request) => await conversations.get(request.owner, idInPath(request)),
     },
     {
       at: "PATCH /api/conversations/:id",
@@ -143,7 +142,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       answer: conversationShape,
       handler: async (request) => {
         const patch = parseConversationPatch(request.body, warnings.warn);
-        return await conversations.change(requestOwner(request), idInPath(request), patch);
+        return await conversations.change(request.owner, idInPath(request), patch);
       },
     },
     {
@@ -152,7 +151,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       status: 204,
       answer: null,
       handler: async (request, reply) => {
-        await conversations.delete(requestOwner(request), idInPath(request));
+        await conversations.delete(request.owner, idInPath(request));
         return reply.code(204).send();
       },
     },
@@ -172,7 +171,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
         const startedAt = performance.now();
         const body = parseRunRequest(request.body, warnings.warn);
         const run = { ...context, answer: answerOf(request), log: request.log, startedAt };
-        const owner = requestOwner(request);
+        const owner = request.owner;
         const started = await conversations.startRun(owner, idInPath(request), body, run);
         return reply.code(202).send(started);
       },
@@ -184,7 +183,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       answer: answer({ run_id: string }),
       handler: async (request, reply) => {
         const { run_id: runId } = request.params as { run_id: string };
-        await conversations.cancelRun(requestOwner(request), idInPath(request), runId);
+        await conversations.cancelRun(request.owner, idInPath(request), runId);
         return reply.code(202).send({ run_id: runId });
       },
     },
@@ -211,7 +210,7 @@ function streamRoute({ conversations, config }: ConversationsContext): Route {
         after: readLastEventId(request),
         withDetails,
       };
-      const owner = requestOwner(request);
+      const owner = request.owner;
       const events = await conversations.events(owner, idInPath(request), wanted, viewer);
       if (events === null) return reply.code(204).send();
       await streamAnswer(events, new ConversationStream(withDetails), { request, reply, config });

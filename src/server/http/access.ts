@@ -27,7 +27,7 @@ declare module "fastify" {
     scope?: KeyScope;
   }
   interface FastifyRequest {
-    /** See `requestOwner`. */
+    /** A hash of its key, or of the key's name. Callers of a server without keys are one owner. */
     owner: string;
   }
 }
@@ -60,11 +60,6 @@ export function installAuthentication(
     const message = `The API key may not do this: it lacks the scope "${scope}". Use another key, or add the scope in --api-keys-file.`;
     throw new FermataError("scope_missing", message);
   });
-}
-
-/** The owner of a request: a hash of its key, or of the key's name. Callers of a server without keys are one owner. */
-export function requestOwner(request: FastifyRequest): string {
-  return request.owner;
 }
 
 /** Whose requests wait for each other: those of one owner or, without keys, of one address. */

@@ -9,7 +9,7 @@ export type TokenKind = "session" | "stream";
 
 export interface TokenClaims {
   kind: TokenKind;
-  /** As `requestOwner` has it. */
+  /** As `FastifyRequest.owner`. */
   owner: string;
   /** Unix seconds. */
   expiresAt: number;

@@ -3,7 +3,6 @@
 import type { BareRoute } from "../route.ts";
 import type { McpEndpoint } from "../../mcp/mcp-endpoint.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/access.ts";
 
 export function mcpRoute(context: RouteContext): BareRoute {
   let endpoint: Promise<McpEndpoint> | undefined;
@@ -16,7 +15,7 @@ export function mcpRoute(context: RouteContext): BareRoute {
         ({ McpEndpoint }) => new McpEndpoint(context.config.version ?? "0"),
       );
       const { ModelTools } = await import("./tools.ts");
-      const owner = requestOwner(request);
+      const owner = request.owner;
       const post = {
         url: `http://localhost${request.url}`,
         headers: headersOf(request.headers),

@@ -10,7 +10,6 @@ import { resolveTarget, resolveToolMode } from "../answer/target.ts";
 import { readBody, schemaOf, type FieldTable, optional, required } from "../body/field.ts";
 import { readSampling, basicSampling, stopField } from "../body/generation.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/access.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { type AnswerName, answerOf } from "../answer/traces.ts";
 import { integer, text } from "../body/values.ts";
@@ -28,7 +27,7 @@ export class ModelTools implements PublishedTools {
 
   constructor(context: RouteContext, request: FastifyRequest) {
     this.#context = context;
-    this.#owner = requestOwner(request);
+    this.#owner = request.owner;
     this.#answer = answerOf(request);
     this.#log = request.log;
   }

@@ -32,7 +32,6 @@ import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { Infill } from "../answer/infill.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/access.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { answerOf } from "../answer/traces.ts";
 import { type Format, OllamaAnswer } from "./answer.ts";
@@ -195,7 +194,7 @@ function runTokens(
   const { document, sampling, stop, maxTokens, topLogprobs } = body;
   const startedAt = performance.now();
   const times = new TokenTimes(context.metrics, startedAt);
-  const owner = requestOwner(request);
+  const owner = request.owner;
   const start = { ...answerOf(request), model: model.id, owner, startedAt };
   return async (signal, preparation, sink) => {
     const compiling = document && compileText(document, engine, { leavesOut: true });

@@ -10,7 +10,6 @@ import { newId } from "../answer/ids.ts";
 import { needStore, pageOf, pageQuery, readPageQuery } from "../body/stored.ts";
 import { readBody } from "../body/field.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
-import { requestOwner } from "../http/access.ts";
 import { conversationLabelFields, newConversationFields, newItemsFields } from "./fields.ts";
 
 const showLabels = 'Send {"metadata": …}';
@@ -46,7 +45,7 @@ export function conversationRoutes(
     handler: async (request) => {
       const store = needStore(kept, "conversation");
       const { id = "", item: itemId = "" } = request.params as { id?: string; item?: string };
-      return await answered({ store, owner: requestOwner(request), request, id, itemId });
+      return await answered({ store, owner: request.owner, request, id, itemId });
     },
   });
   return [

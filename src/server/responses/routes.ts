@@ -22,7 +22,6 @@ import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery, pageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { takeHandedOver, takeOverLeft } from "../answer/shared-runs.ts";
-import { requestOwner } from "../http/access.ts";
 import { idInPath } from "../http/route-paths.ts";
 import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
@@ -140,7 +139,7 @@ function createResponseRoute(context: ResponsesContext, at: Route["at"]): Route 
     answer: oneOf(response, goesOn),
     preHandler: waitForServers(context.services.tools),
     async withoutModel(request) {
-      const id = await resumeBeforeModel(request.body, requestOwner(request), context);
+      const id = await resumeBeforeModel(request.body, request.owner, context);
       return id === null ? undefined : resumed(id);
     },
     handler: async (request, reply) => {
@@ -153,7 +152,7 @@ function createResponseRoute(context: ResponsesContext, at: Route["at"]): Route 
         answer: answerOf(request),
         log: request.log,
         startedAt,
-        owner: requestOwner(request),
+        owner: request.owner,
         signal: active.signalFor(reply),
         preparation,
         wire: request.body,
@@ -196,7 +195,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       query: { stream: boolean, starting_after: { type: "integer", minimum: 0 } },
       handler: async (request, reply) => {
         const query = request.query as Record<string, string | undefined>;
-        const asked = [requestOwner(request), idInPath(request)] as const;
+        const asked = [request.owner, idInPath(request)] as const;
         if (!readStream(query["stream"])) return await responses.retrieve(...asked);
         const after = readStartingAfter(query["starting_after"]);
         const events = await responses.replay(...asked, after, readerGone(reply));
@@ -210,7 +209,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       answer: answer({ id: string, object: choice("response"), deleted: yes }),
       handler: async (request) => {
         const id = idInPath(request);
-        await responses.delete(requestOwner(request), id);
+        await responses.delete(request.owner, id);
         return { id, object: "response", deleted: true };
       },
     },
@@ -219,7 +218,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       summary: "Cancels a background response.",
       answer: response,
       /** Ends a background response; its output so far stays. */
-      handler: async (request) => await responses.cancel(requestOwner(request), idInPath(request)),
+      handler: async (request) => await responses.cancel(request.owner, idInPath(request)),
     },
     {
       at: "GET /v1/responses/:id/input_items",
@@ -228,7 +227,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       query: pageQuery,
       handler: async (request) => {
         const page = readPageQuery(request.query as Record<string, unknown>);
-        return pageOf(await responses.inputItems(requestOwner(request), idInPath(request)), page);
+        return pageOf(await responses.inputItems(request.owner, idInPath(request)), page);
       },
     },
     {
@@ -245,7 +244,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
           warnings.warn,
           config.maxToolOutputBytes,
         );
-        await responses.waiting.deliver(requestOwner(request), id, callId, output);
+        await responses.waiting.deliver(request.owner, id, callId, output);
         return { id, status: "in_progress" };
       },
     },
@@ -273,7 +272,7 @@ function promptRoutes(context: ResponsesContext): Route[] {
       preHandler: waitForServers(services.tools),
       handler: async (request) => {
         const { target, body } = await readRequest(request.body, parseResponsesRequest, context);
-        const prompt = await responses.prompt(body, requestOwner(request), {
+        const prompt = await responses.prompt(body, request.owner, {
           tools: target.tools,
           requestedServers: services.requestedServers,
         });
@@ -303,7 +302,7 @@ function promptRoutes(context: ResponsesContext): Route[] {
         const { target, body } = await readRequest(request.body, parseResponsesRequest, context);
         if (body.model === null)
           throw fieldError("missing_field", "model", "is missing", "Send the model's name");
-        const prompt = await responses.prompt(body, requestOwner(request), services);
+        const prompt = await responses.prompt(body, request.owner, services);
         const run = { ...context, target, answer: answerOf(request), log: request.log, startedAt };
         return await compact(body, prompt, run, active.signalFor(reply));
       },

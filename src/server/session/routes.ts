@@ -2,7 +2,7 @@
 
 import type { Route } from "../route.ts";
 import { answer, string, whole } from "../body/shapes.ts";
-import { requestOwner, sessionCookie } from "../http/access.ts";
+import { sessionCookie } from "../http/access.ts";
 import type { SealedTokens } from "../http/sealed-tokens.ts";
 
 const sessionSeconds = 30 * 24 * 3600;
@@ -16,7 +16,7 @@ export function openSessionRoute(tokens: SealedTokens): Route {
     answer: answer({ expires_at: whole }),
     handler: async (request, reply) => {
       const expiresAt = Math.floor(Date.now() / 1000) + sessionSeconds;
-      const token = tokens.seal({ kind: "session", owner: requestOwner(request), expiresAt });
+      const token = tokens.seal({ kind: "session", owner: request.owner, expiresAt });
       reply.header(
         "set-cookie",
         `${sessionCookie}=${token}; Max-Age=${sessionSeconds}; ${attributes}`,
@@ -50,7 +50,7 @@ export function streamTokensRoute(tokens: SealedTokens): Route {
     answer: answer({ token: string, expires_at: whole }),
     handler: async (request) => {
       const expiresAt = Math.floor(Date.now() / 1000) + tokenSeconds;
-      const token = tokens.seal({ kind: "stream", owner: requestOwner(request), expiresAt });
+      const token = tokens.seal({ kind: "stream", owner: request.owner, expiresAt });
       return { token, expires_at: expiresAt };
     },
   };
