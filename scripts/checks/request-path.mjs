@@ -64,10 +64,10 @@ addon.load = (...given) => {
   return { engine, cancel: () => loading.cancel() };
 };
 
-const { parseArguments } = await load("cli/parse-arguments.js");
-const { commands } = await load("cli/commands.js");
+const { parseArguments } = await load("cli/options/parse-arguments.js");
+const { commands } = await load("cli/commands/commands.js");
 const serveCommand = commands.find(({ name }) => name === "serve");
-const { configOf } = await load("cli/config.js");
+const { configOf } = await load("cli/options/config.js");
 const { startService } = await load("cli/serve.js");
 const given = ["--store=none", "--no-ui-server", "--log-level=error"];
 const filesystem = createRequire(import.meta.url).resolve(

@@ -19,13 +19,7 @@ const rank = new Map(layers.flatMap((names, index) => names.map((name) => [name,
 rank.set("client", -1);
 
 // Inside of src/server: a wire (chat-completions, responses, ...) imports no other wire.
-const serverLayers = [
-  ["body"],
-  ["http"],
-  ["answer"],
-  ["a wire"],
-  ["app.ts"],
-];
+const serverLayers = [["body"], ["http"], ["answer"], ["a wire"], ["app.ts"]];
 const serverRank = new Map(
   serverLayers.flatMap((names, index) => names.map((name) => [name, index])),
 );

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { isIPv4 } from "node:net";
 import { invalidOption } from "../errors.ts";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 
 /**
  * `config` with the keys that the server asks for. `--no-auth` opens a model, never tools: whoever

@@ -1,7 +1,7 @@
 /** How long a process may take to close, and how it leaves. */
 
 import { isatty } from "node:tty";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 
 /** What engines may take to write their caches to files when they close, in milliseconds: more than `native/binding/engine_host.cpp` lets them. */
 export function savingMs({

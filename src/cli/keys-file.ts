@@ -10,7 +10,7 @@ import {
   plainKey,
 } from "../server/http/api-keys.ts";
 import type { Logger } from "pino";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 
 const watchedEveryMs = 1000;
 

@@ -3,11 +3,11 @@
 import { isPostgresAddress } from "../store/postgres/address.ts";
 import { openStoreThread } from "../store/sqlite/store-thread.ts";
 import type { OpenStore } from "../store/types.ts";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 import { credentialsPath, packageVersion, storePath } from "./folders.ts";
-import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
-import { mcpServerFromCommand, readMcpConfig } from "../mcp/mcp-config.ts";
-import type { McpHost } from "../mcp/mcp-host.ts";
+import type { McpLogger, McpServerConfig } from "../mcp/settings.ts";
+import { mcpServerFromCommand, readMcpConfig } from "../mcp/config.ts";
+import type { McpHost } from "../mcp/host.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import { AgentDirectory } from "../agents/agent-directory.ts";
 import { type AgentsConfig, checkAgentServers, readAgentsConfig } from "../agents/agents-config.ts";
@@ -80,8 +80,8 @@ export async function createMcpHost(
   log: McpLogger,
   model: string,
 ): Promise<McpHost> {
-  const { McpHost } = await import("../mcp/mcp-host.ts");
-  const { McpCredentials } = await import("../mcp/mcp-credentials.ts");
+  const { McpHost } = await import("../mcp/host.ts");
+  const { McpCredentials } = await import("../mcp/login/credentials.ts");
   return new McpHost(servers, {
     ...limitsOf(config),
     log,
@@ -100,7 +100,7 @@ export async function requestedServers(
   log: McpLogger,
 ): Promise<ServerConnector | undefined> {
   if (!config.allowRequestMcp) return undefined;
-  const { requestServerConnector } = await import("../mcp/mcp-request-server.ts");
+  const { requestServerConnector } = await import("../mcp/request-server.ts");
   return requestServerConnector({ ...limitsOf(config), log, version: packageVersion() });
 }
 

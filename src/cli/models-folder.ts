@@ -14,7 +14,7 @@ import {
   modelName,
   type ModelFiles,
 } from "./model-files.ts";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 
 /** A listing is as old as this at most. */
 const listingMs = 1000;

@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { FermataError, invalidOption } from "../errors.ts";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 
 /** Before minutes are spent on loading a model. @throws FermataError port_in_use | invalid_option */
 export async function assertPortFree(port: number, host: string): Promise<void> {

@@ -2,8 +2,8 @@
 
 import { closingMs, leave } from "./closing.ts";
 import { withAccess } from "./access.ts";
-import type { CommandContext, ParsedArguments } from "./command.ts";
-import { configOf } from "./config.ts";
+import type { CommandContext, ParsedArguments } from "./commands/command.ts";
+import { configOf } from "./options/config.ts";
 import { withPulledModel } from "./pull/pull.ts";
 import { onSignals } from "./signals.ts";
 import { execFile } from "node:child_process";

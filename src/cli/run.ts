@@ -1,13 +1,13 @@
 /** The command line, apart from the process that it runs in, and its help. */
 
 import { type FermataError, invalidOption } from "../errors.ts";
-import type { Command, CommandContext, ParsedArguments } from "./command.ts";
-import { commands } from "./commands.ts";
+import type { Command, CommandContext, ParsedArguments } from "./commands/command.ts";
+import { commands } from "./commands/commands.ts";
 import { describeFailure } from "./failure.ts";
 import { didYouMean } from "../near-names.ts";
 import { packageVersion } from "./folders.ts";
-import { parseArguments } from "./parse-arguments.ts";
-import { givenNames, type OptionSpec } from "./option-table.ts";
+import { parseArguments } from "./options/parse-arguments.ts";
+import { givenNames, type OptionSpec } from "./options/option-table.ts";
 
 /** Resolves to the exit code, or to null while a server runs. Never rejects. */
 export async function runCommandLine(

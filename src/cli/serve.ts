@@ -2,7 +2,7 @@
 
 import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
-import type { McpServerConfig } from "../mcp/mcp-settings.ts";
+import type { McpServerConfig } from "../mcp/settings.ts";
 import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Embedder } from "../engine/embedder.ts";
 import { Reranker } from "../engine/reranker.ts";
@@ -31,7 +31,7 @@ import { boundHeap, GivesMemoryBack } from "./memory.ts";
 import { loadModel, loadWithProgress, openPool, type OwnModel } from "./load-models.ts";
 import { modelName } from "./model-files.ts";
 import { defaultModel, modelFile, modelsFolderOf } from "./models-folder.ts";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 import { packageVersion, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
 import type { Logger } from "pino";

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type ConfigKind, readConfigFile } from "../config-reader.ts";
-import type { Layer } from "./option-values.ts";
+import type { Layer } from "./options/option-values.ts";
 import { userFolder } from "./folders.ts";
 
 const kind: ConfigKind = { title: "Trusted folders ", code: "invalid_option" };

@@ -6,7 +6,7 @@ import type { ConnectionReports } from "../server/http/connection-reports.ts";
 import type { Crashes } from "../server/http/quarantine.ts";
 import { describeFailure } from "./failure.ts";
 import { leave, savingMs } from "./closing.ts";
-import type { ServeConfig } from "./options.ts";
+import type { ServeConfig } from "./options/serve-options.ts";
 import { startService, type Service } from "./serve.ts";
 import { pulseMs } from "./supervisor/pulse.ts";
 import type { FromWorker, ToWorker } from "./supervisor/supervisor.ts";

@@ -3,9 +3,9 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { commands } from "../../src/cli/commands.ts";
+import { commands } from "../../src/cli/commands/commands.ts";
 import { commandHelp } from "../../src/cli/run.ts";
-import { serveOptions } from "../../src/cli/options.ts";
+import { serveOptions } from "../../src/cli/options/serve-options.ts";
 import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 

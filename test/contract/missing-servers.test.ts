@@ -1,7 +1,7 @@
 /** A request that comes before a slow MCP server is ready waits for it; what is missing then is told. */
 
 import { afterEach, expect, test } from "vitest";
-import { McpHost } from "../../src/mcp/mcp-host.ts";
+import { McpHost } from "../../src/mcp/host.ts";
 import { fileURLToPath } from "node:url";
 import { createWorld, fakeTool, provider } from "./fake-services.ts";
 

@@ -6,7 +6,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import { readConversation } from "../../src/client/read-conversation.ts";
 import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
-import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
+import { mcpServerFromCommand } from "../../src/mcp/config.ts";
 import { defineTool } from "../../src/tools/tool-builder.ts";
 import { gate } from "../contract/conversations-world.ts";
 import * as guide from "../fixtures/frontend-guide/accumulation.ts";

@@ -2,7 +2,7 @@
 // what each fault must come to. Over a fake model in test/contract, over the engine in test/e2e.
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { McpHost } from "../../src/mcp/mcp-host.ts";
+import { McpHost } from "../../src/mcp/host.ts";
 import { eventually } from "./eventually.ts";
 
 /** A tool that is silent for so long has timed out. */

@@ -1,9 +1,9 @@
 /** The configuration of `fermata serve`, as the command reads it. */
 
-import { commands } from "../../src/cli/commands.ts";
-import { configOf } from "../../src/cli/config.ts";
-import type { ServeConfig } from "../../src/cli/options.ts";
-import { parseArguments } from "../../src/cli/parse-arguments.ts";
+import { commands } from "../../src/cli/commands/commands.ts";
+import { configOf } from "../../src/cli/options/config.ts";
+import type { ServeConfig } from "../../src/cli/options/serve-options.ts";
+import { parseArguments } from "../../src/cli/options/parse-arguments.ts";
 
 /** @param args what stands behind `serve`. @throws FermataError invalid_option */
 export function serveConfig(

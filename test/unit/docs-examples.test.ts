@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { checkAgentServers, parseAgentsConfig } from "../../src/agents/agents-config.ts";
 import { readKeysFile } from "../../src/cli/keys-file.ts";
-import { approvalOf, isOffered } from "../../src/mcp/mcp-rules.ts";
-import { parseMcpConfig } from "../../src/mcp/mcp-config.ts";
+import { approvalOf, isOffered } from "../../src/mcp/rules.ts";
+import { parseMcpConfig } from "../../src/mcp/config.ts";
 import { CallAudit } from "../../src/tools/call-audit.ts";
 import { serveConfig } from "../support/serve-config.ts";
 

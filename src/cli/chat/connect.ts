@@ -1,9 +1,9 @@
 /** The server to talk to (named, on this machine, or in this process) and its conversation API. */
 
 import { randomUUID } from "node:crypto";
-import type { CommandContext, ParsedArguments } from "../command.ts";
-import { configOf } from "../config.ts";
-import { type ServeConfig, serveOptions } from "../options.ts";
+import type { CommandContext, ParsedArguments } from "../commands/command.ts";
+import { configOf } from "../options/config.ts";
+import { type ServeConfig, serveOptions } from "../options/serve-options.ts";
 import { localUrl } from "../port.ts";
 import { withPulledModel } from "../pull/pull.ts";
 import {

@@ -5,7 +5,7 @@ import { checkReranker } from "../../engine/reranker.ts";
 import { FermataError } from "../../errors.ts";
 import { readKeysFile } from "../keys-file.ts";
 import { mcpServers, readAgents } from "../load-services.ts";
-import type { ServeConfig } from "../options.ts";
+import type { ServeConfig } from "../options/serve-options.ts";
 
 export interface Finding {
   /** error: serving would not work. warning: it would, worse than it could. */

@@ -7,11 +7,11 @@ import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { needsKey, withAccess } from "../access.ts";
 import { type ChatText, chatText } from "../banner.ts";
-import { configLayers } from "../config.ts";
+import { configLayers } from "../options/config.ts";
 import { defaultModel } from "../models-folder.ts";
-import { flagOf } from "../option-table.ts";
-import type { Layer } from "../option-values.ts";
-import type { ServeConfig } from "../options.ts";
+import { flagOf } from "../options/option-table.ts";
+import type { Layer } from "../options/option-values.ts";
+import type { ServeConfig } from "../options/serve-options.ts";
 import { packageVersion, storePath } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
@@ -22,7 +22,7 @@ import { isPostgresAddress } from "../../store/postgres/address.ts";
 import { totalOf } from "../../engine/fit.ts";
 import { fitModel } from "../../engine/load.ts";
 import type { NativeLoadOptions, NativeMemoryNeeds } from "../../native/addon-types.ts";
-import { engineOptionsOf, withFlags } from "../engine-config.ts";
+import { engineOptionsOf, withFlags } from "../options/engine-config.ts";
 
 export interface Diagnosis {
   fermata: string;

@@ -1,7 +1,7 @@
 /** `fermata doctor`: what `examine` found, for people or as JSON. */
 
-import type { CommandContext, ParsedArguments } from "../command.ts";
-import { configOf } from "../config.ts";
+import type { CommandContext, ParsedArguments } from "../commands/command.ts";
+import { configOf } from "../options/config.ts";
 import { chatLine } from "../banner.ts";
 import { withCachedModel } from "../pull/pull.ts";
 import { bytesText } from "../progress.ts";

@@ -2,13 +2,13 @@
 
 import { spawn } from "node:child_process";
 import { FermataError, invalidOption } from "../../errors.ts";
-import { McpCredentials } from "../../mcp/mcp-credentials.ts";
-import { login } from "../../mcp/mcp-login.ts";
-import type { McpAddress, McpServerConfig } from "../../mcp/mcp-settings.ts";
-import { mayLogIn } from "../../mcp/mcp-transports.ts";
+import { McpCredentials } from "../../mcp/login/credentials.ts";
+import { login } from "../../mcp/login/login.ts";
+import type { McpAddress, McpServerConfig } from "../../mcp/settings.ts";
+import { mayLogIn } from "../../mcp/transport/create-transport.ts";
 import { didYouMean } from "../../near-names.ts";
-import type { CommandContext, ParsedArguments } from "../command.ts";
-import { configOf } from "../config.ts";
+import type { CommandContext, ParsedArguments } from "../commands/command.ts";
+import { configOf } from "../options/config.ts";
 import { credentialsPath, packageVersion } from "../folders.ts";
 import { mcpServers } from "../load-services.ts";
 

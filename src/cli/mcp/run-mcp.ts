@@ -1,10 +1,10 @@
 /** `fermata mcp`: the model and the agents of a server as an MCP server on standard input and output. */
 
-import { McpStdioBridge } from "../../mcp/mcp-stdio-bridge.ts";
+import { McpStdioBridge } from "../../mcp/server/stdio-bridge.ts";
 import { connect } from "../chat/connect.ts";
-import type { CommandContext, ParsedArguments } from "../command.ts";
-import { mcpOptions } from "../commands.ts";
-import { ownOptions } from "../option-values.ts";
+import type { CommandContext, ParsedArguments } from "../commands/command.ts";
+import { mcpOptions } from "../commands/commands.ts";
+import { ownOptions } from "../options/option-values.ts";
 import { onFirstSignal } from "../signals.ts";
 
 /** Until the client closes standard input. Resolves to the exit code. @throws FermataError */

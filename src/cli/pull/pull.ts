@@ -1,11 +1,11 @@
 /** `fermata pull`, and the pulling before `fermata serve --hf`. */
 
 import { join } from "node:path";
-import type { CommandContext, ParsedArguments } from "../command.ts";
-import { ownOptions } from "../option-values.ts";
-import type { ServeConfig } from "../options.ts";
+import type { CommandContext, ParsedArguments } from "../commands/command.ts";
+import { ownOptions } from "../options/option-values.ts";
+import type { ServeConfig } from "../options/serve-options.ts";
 import { pulledModelsFolder } from "../folders.ts";
-import { hubOptions, pullOptions } from "../commands.ts";
+import { hubOptions, pullOptions } from "../commands/commands.ts";
 import { bytesText, type ProgressOutput, TransferProgress } from "../progress.ts";
 import { invalidOption } from "../../errors.ts";
 import { groupModelFiles } from "../model-files.ts";

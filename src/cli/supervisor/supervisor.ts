@@ -18,7 +18,7 @@ import { type BannerFacts, bannerText } from "../banner.ts";
 import { WorkerExit } from "../failure.ts";
 import { createLogger } from "../logger.ts";
 import { collectNowAndThen } from "../memory.ts";
-import type { ServeConfig } from "../options.ts";
+import type { ServeConfig } from "../options/serve-options.ts";
 import { compiledFile } from "../../package-root.ts";
 import { ProcessGuard } from "../../process-guard.ts";
 import { assertPortFree, listenBare } from "../port.ts";

@@ -1,7 +1,7 @@
 /** POST /mcp: the model and the agents for MCP clients. */
 
 import type { BareRoute } from "../route.ts";
-import type { McpEndpoint } from "../../mcp/mcp-endpoint.ts";
+import type { McpEndpoint } from "../../mcp/server/endpoint.ts";
 import type { RouteContext } from "../context.ts";
 
 export function mcpRoute(context: RouteContext): BareRoute {
@@ -11,7 +11,7 @@ export function mcpRoute(context: RouteContext): BareRoute {
     config: { refusesOtherSites: true },
     handler: async (request, reply) => {
       // The SDK is loaded for the first client that speaks it.
-      endpoint ??= import("../../mcp/mcp-endpoint.ts").then(
+      endpoint ??= import("../../mcp/server/endpoint.ts").then(
         ({ McpEndpoint }) => new McpEndpoint(context.config.version ?? "0"),
       );
       const { ModelTools } = await import("./tools.ts");

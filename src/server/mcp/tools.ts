@@ -1,7 +1,7 @@
 /** The model and the agents as tools of an MCP server. */
 
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
-import type { PublishedTool, PublishedTools } from "../../mcp/mcp-endpoint.ts";
+import type { PublishedTool, PublishedTools } from "../../mcp/server/endpoint.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";

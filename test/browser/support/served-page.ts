@@ -6,8 +6,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readMcpConfig } from "../../../src/mcp/mcp-config.ts";
-import { McpHost } from "../../../src/mcp/mcp-host.ts";
+import { readMcpConfig } from "../../../src/mcp/config.ts";
+import { McpHost } from "../../../src/mcp/host.ts";
 import { readPageFiles } from "../../../src/server/about/page.ts";
 import { serveCommand } from "../../support/command-line.ts";
 import {

@@ -3,8 +3,8 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { commands } from "../../../src/cli/commands.ts";
-import { flagOf } from "../../../src/cli/option-table.ts";
+import { commands } from "../../../src/cli/commands/commands.ts";
+import { flagOf } from "../../../src/cli/options/option-table.ts";
 import { runCommandLine } from "../../../src/cli/run.ts";
 
 async function scriptFor(shell: string): Promise<string> {

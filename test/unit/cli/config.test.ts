@@ -2,8 +2,8 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { commands } from "../../../src/cli/commands.ts";
-import { flagNames } from "../../../src/cli/option-table.ts";
+import { commands } from "../../../src/cli/commands/commands.ts";
+import { flagNames } from "../../../src/cli/options/option-table.ts";
 import { serveConfig } from "../../support/serve-config.ts";
 
 const empty = mkdtempSync(join(tmpdir(), "fermata-"));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { engineOptionsOf, withFlags } from "../../../src/cli/engine-config.ts";
+import { engineOptionsOf, withFlags } from "../../../src/cli/options/engine-config.ts";
 import { resolveOptions } from "../../../src/engine/options.ts";
 import { FermataError } from "../../../src/errors.ts";
 import { serveConfig } from "../../support/serve-config.ts";

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { answerBeforeBuild, runCommandLine } from "../../../src/cli/run.ts";
-import { flagOf } from "../../../src/cli/option-table.ts";
-import { chatOptions, doctorOptions } from "../../../src/cli/commands.ts";
-import { optionKeys, serveOptions } from "../../../src/cli/options.ts";
+import { flagOf } from "../../../src/cli/options/option-table.ts";
+import { chatOptions, doctorOptions } from "../../../src/cli/commands/commands.ts";
+import { optionKeys, serveOptions } from "../../../src/cli/options/serve-options.ts";
 import { assertPortFree } from "../../../src/cli/port.ts";
 
 const run = (...args: string[]) => told(runCommandLine, args);

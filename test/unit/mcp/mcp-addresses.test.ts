@@ -9,7 +9,7 @@ import {
   guardedFetch,
   isPublicAddress,
   publicOnly,
-} from "../../../src/mcp/mcp-guarded-fetch.ts";
+} from "../../../src/mcp/transport/guarded-fetch.ts";
 
 test.each([
   "0.0.0.0",

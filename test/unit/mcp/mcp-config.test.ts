@@ -2,18 +2,14 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import {
-  mcpServerFromCommand,
-  parseMcpConfig,
-  readMcpConfig,
-} from "../../../src/mcp/mcp-config.ts";
+import { mcpServerFromCommand, parseMcpConfig, readMcpConfig } from "../../../src/mcp/config.ts";
 import {
   approvalOf,
   isOffered,
   isReadOnly,
   noRules,
   unusedPatterns,
-} from "../../../src/mcp/mcp-rules.ts";
+} from "../../../src/mcp/rules.ts";
 
 test("what is said of a login", () => {
   const oauth = { clientId: "it", clientSecret: "secret", scope: "see", callbackPort: 8123 };

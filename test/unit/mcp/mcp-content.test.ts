@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mcpResultToText, readPathsOf } from "../../../src/mcp/mcp-content.ts";
+import { mcpResultToText, readPathsOf } from "../../../src/mcp/content.ts";
 
 const text = (value: string) => ({ type: "text", text: value });
 const picture = { type: "image", mimeType: "image/png", data: "AAAA" };

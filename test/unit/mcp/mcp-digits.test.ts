@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, onTestFinished, test } from "vitest";
-import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
+import type { McpServerConfig } from "../../../src/mcp/settings.ts";
 import { runToolRound } from "../../../src/tools/tool-round.ts";
 import { closeHosts, start } from "./mcp-host-world.ts";
 

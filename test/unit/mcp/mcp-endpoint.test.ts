@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { SseParser } from "../../../src/client/index.ts";
-import { McpEndpoint, type PublishedTools } from "../../../src/mcp/mcp-endpoint.ts";
+import { McpEndpoint, type PublishedTools } from "../../../src/mcp/server/endpoint.ts";
 
 /** The messages of a call whose client wants progress, until its answer. `heard` hears each as it comes. */
 async function callTool(

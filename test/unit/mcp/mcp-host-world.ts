@@ -2,8 +2,8 @@
 
 import { fileURLToPath } from "node:url";
 import { expect, vi } from "vitest";
-import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
-import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
+import type { McpServerConfig } from "../../../src/mcp/settings.ts";
+import { McpHost, type McpHostOptions } from "../../../src/mcp/host.ts";
 import type { Tool } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
 

@@ -4,7 +4,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { noRules } from "../../../src/mcp/mcp-rules.ts";
+import { noRules } from "../../../src/mcp/rules.ts";
 import { toolContext } from "../../support/tool-context.ts";
 import { eventually } from "../../support/eventually.ts";
 import { closeHosts, find, fixture, lines, names, never, server, start } from "./mcp-host-world.ts";

@@ -1,6 +1,10 @@
 import { expect, test, vi } from "vitest";
-import { boundedFetch } from "../../../src/mcp/mcp-bounded-fetch.ts";
-import { BoundedLines, idOfOversized, type Line } from "../../../src/mcp/mcp-lines.ts";
+import { boundedFetch } from "../../../src/mcp/transport/bounded-fetch.ts";
+import {
+  BoundedLines,
+  idOfOversized,
+  type Line,
+} from "../../../src/mcp/transport/bounded-lines.ts";
 
 function linesOf(limit: number, chunks: string[]): Line[] {
   const lines = new BoundedLines(limit);

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { McpCredentials } from "../../../src/mcp/mcp-credentials.ts";
-import { McpHost } from "../../../src/mcp/mcp-host.ts";
-import { distrustOf, isPrivate } from "../../../src/mcp/mcp-login-checks.ts";
-import { login } from "../../../src/mcp/mcp-login.ts";
-import type { McpOAuth } from "../../../src/mcp/mcp-settings.ts";
+import { McpCredentials } from "../../../src/mcp/login/credentials.ts";
+import { McpHost } from "../../../src/mcp/host.ts";
+import { distrustOf, isPrivate } from "../../../src/mcp/login/login-checks.ts";
+import { login } from "../../../src/mcp/login/login.ts";
+import type { McpOAuth } from "../../../src/mcp/settings.ts";
 import { type LoginServer, startLoginServer } from "../../support/login-server.ts";
 
 describe("a login", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nameTools } from "../../../src/mcp/mcp-names.ts";
+import { nameTools } from "../../../src/mcp/names.ts";
 
 const servers = (tools: Record<string, string[]>) =>
   Object.entries(tools).map(([id, names]) => ({ id, tools: names.map((name) => ({ name })) }));

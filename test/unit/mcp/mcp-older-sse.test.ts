@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { McpHost } from "../../../src/mcp/mcp-host.ts";
+import { McpHost } from "../../../src/mcp/host.ts";
 import type { ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
 import { eventually } from "../../support/eventually.ts";

@@ -3,10 +3,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
-import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
-import { connectForRequest } from "../../../src/mcp/mcp-request-server.ts";
-import { isPublicAddress } from "../../../src/mcp/mcp-guarded-fetch.ts";
+import type { McpServerConfig } from "../../../src/mcp/settings.ts";
+import { McpHost, type McpHostOptions } from "../../../src/mcp/host.ts";
+import { connectForRequest } from "../../../src/mcp/request-server.ts";
+import { isPublicAddress } from "../../../src/mcp/transport/guarded-fetch.ts";
 import type { ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
 import { impatientFetch } from "../../support/impatient-fetch.ts";

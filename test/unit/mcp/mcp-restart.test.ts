@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RestartPolicy } from "../../../src/mcp/mcp-restart.ts";
+import { RestartPolicy } from "../../../src/mcp/restart.ts";
 
 test("pauses double; the breaker opens after failures in a row and closes with work done", () => {
   const policy = new RestartPolicy({

@@ -1,8 +1,8 @@
 /** Several servers of one host, and how it starts and closes. */
 
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { parseMcpConfig } from "../../../src/mcp/mcp-config.ts";
-import { StdioTransport } from "../../../src/mcp/mcp-stdio-transport.ts";
+import { parseMcpConfig } from "../../../src/mcp/config.ts";
+import { StdioTransport } from "../../../src/mcp/transport/stdio-transport.ts";
 import type { ToolReport } from "../../../src/tools/types.ts";
 import {
   closeHosts,
