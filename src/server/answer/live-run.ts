@@ -178,6 +178,17 @@ export class LiveRuns<Run extends Pick<LiveRun<unknown>, "id" | "owner" | "ended
     return this.find(owner, id);
   }
 
+  /** The events of an expected run, once it is known whether it goes on. @param read null: there are none any more */
+  async *later<Event>(
+    id: string,
+    viewer: AbortSignal,
+    read: () => Promise<AsyncIterable<Event> | null>,
+  ): AsyncGenerator<Event, void, void> {
+    await this.expected.settled(id, viewer);
+    const events = viewer.aborted ? null : await read();
+    if (events !== null) yield* events;
+  }
+
   /** Ends a run, expected or not. Resolves when it has ended: to false, if there is none. */
   async end(owner: string, id: string, reason: FermataError): Promise<boolean> {
     const isHere = this.expected.has(owner, id) || this.find(owner, id) !== null;

@@ -211,8 +211,9 @@ export class ConversationService {
     const live = this.#runner.live.find(owner, wanted);
     if (live !== null) return live.read(after, viewer);
     await this.#interrupted.take();
+    const again = { runId: wanted, after, withDetails };
     if (this.#runner.live.expected.has(owner, wanted))
-      return this.#eventsLater(owner, id, { runId: wanted, after, withDetails }, viewer);
+      return this.#runner.live.later(wanted, viewer, () => this.events(owner, id, again, viewer));
     const taken = this.#runner.live.find(owner, wanted);
     if (taken !== null) return taken.read(after, viewer);
     const read = (from: number): Promise<NumberedEvent[]> => this.#store.runEvents(wanted, from);
@@ -225,16 +226,6 @@ export class ConversationService {
       ? events.length === 0
       : events.every(({ body }) => plainEvent(body) === null);
     return isOver ? null : replayed(events);
-  }
-
-  /** Once the run's model is in memory. */
-  async *#eventsLater(
-    ...asked: [...Parameters<ConversationService["events"]>]
-  ): AsyncGenerator<NumberedEvent, void, void> {
-    const [, , { runId }, viewer] = asked;
-    await this.#runner.live.expected.settled(runId!, viewer);
-    const events = viewer.aborted ? null : await this.events(...asked);
-    if (events !== null) yield* events;
   }
 
   async #messages(owner: string, id: string): Promise<Message[]> {

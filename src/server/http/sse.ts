@@ -61,28 +61,19 @@ export class SseStream {
   readonly #waiting: (() => SseMessage | undefined) | undefined;
   /** Since the last message. */
   #silences = 0;
-  readonly #stalledMs: number;
-  readonly #crowdedStalledMs: number;
+  readonly #times: Pick<SseOptions, "stalledMs" | "crowdedStalledMs">;
   readonly #othersWait: () => boolean;
 
   /** Takes the response over from fastify and sends the headers. */
   constructor(
     reply: FastifyReply,
-    {
-      keepAliveMs,
-      waiting,
-      stalledMs,
-      crowdedStalledMs,
-      isResumable = false,
-      framing = "events",
-    }: SseOptions,
+    { keepAliveMs, waiting, isResumable = false, framing = "events", ...times }: SseOptions,
   ) {
     reply.hijack();
     this.#framing = framing;
     this.#response = reply.raw;
     this.#waiting = waiting;
-    this.#stalledMs = stalledMs;
-    this.#crowdedStalledMs = crowdedStalledMs;
+    this.#times = times;
     this.#othersWait = reply.server.othersWait;
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) this.#response.setHeader(name, value);
@@ -133,14 +124,9 @@ export class SseStream {
   #drained(): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
-      const since = performance.now();
-      // Its sequence keeps a place: the sooner it is given up, if others wait for one.
-      const watch = setInterval(() => {
-        const silence = performance.now() - since;
-        if (silence >= this.#stalledMs || this.#othersWait()) response.destroy();
-      }, this.#crowdedStalledMs).unref();
+      const taken = watchReader(this.#times, this.#othersWait, () => response.destroy());
       const done = (): void => {
-        clearInterval(watch);
+        taken();
         response.off("drain", done);
         response.off("close", done);
         resolve();
@@ -150,6 +136,19 @@ export class SseStream {
       if (response.destroyed) done();
     });
   }
+}
+
+/** Gives a reader up that takes nothing. Its sequence keeps a place: the sooner, if others wait for one. @returns to be called when it has taken something */
+export function watchReader(
+  { stalledMs, crowdedStalledMs }: Pick<SseOptions, "stalledMs" | "crowdedStalledMs">,
+  othersWait: () => boolean,
+  giveUp: () => void,
+): () => void {
+  const since = performance.now();
+  const watch = setInterval(() => {
+    if (performance.now() - since >= stalledMs || othersWait()) giveUp();
+  }, crowdedStalledMs).unref();
+  return () => clearInterval(watch);
 }
 
 function sseText({ id, event, data }: SseMessage): string {

@@ -12,7 +12,7 @@ import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
 import { decodeText, encodeText } from "./encoded.ts";
 import { isSetting, type ResponsesRequest } from "./request.ts";
-import { fitHistory } from "./truncation.ts";
+import { fitted } from "./truncation.ts";
 import { type CompactionItem, type Item, wireResponseUsage } from "./types.ts";
 
 /** Of a request that sets no limit: longer would save too little. */
@@ -98,20 +98,11 @@ async function askForSummary(
 ) {
   const scope = { templateVariables, owner };
   const maxTokens = Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize);
-  const all = target.instruct(messages);
-  const history =
-    body.truncation === "auto"
-      ? await fitHistory(all, {
-          contextSize: target.contextSize,
-          maxTokens,
-          signal,
-          count: (some) =>
-            target.chat.countPromptTokens(
-              { messages: withRequest(some), tools: [], ...scope },
-              { mayExceed: true },
-            ),
-        })
-      : all;
+  const history = await fitted(target.instruct(messages), body, target, {
+    maxTokens,
+    signal,
+    promptOf: (some) => ({ messages: withRequest(some), tools: [], ...scope }),
+  });
   return {
     messages: withRequest(history),
     sampling: body.sampling,

@@ -9,7 +9,7 @@ import { generateSummary } from "./compaction.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
 import type { ToolPlan } from "./tool-plan.ts";
-import { fitHistory } from "./truncation.ts";
+import { fitted } from "./truncation.ts";
 import type { Item } from "./types.ts";
 
 /** @param items all that the model reads, but the instructions. @throws as `runEvents` */
@@ -44,27 +44,19 @@ export async function generateResponse(
     const run = { signal, onTokens, written, context };
     return await generateSummary(request, prompt, run, sink);
   }
-  const all = target.instruct(read);
   const { templateVariables } = request;
+  const maxTokens = request.maxOutputTokens ?? target.maxTokens;
   const scope = { tools: plan.offered, templateVariables, owner };
-  const messages =
-    request.truncation === "auto"
-      ? await fitHistory(all, {
-          contextSize: target.contextSize,
-          maxTokens: request.maxOutputTokens ?? target.maxTokens,
-          signal,
-          count: (some) =>
-            target.chat.countPromptTokens(
-              { messages: messagesFor(plan.mode, some), ...scope },
-              { mayExceed: true },
-            ),
-        })
-      : all;
+  const messages = await fitted(target.instruct(read), request, target, {
+    maxTokens,
+    signal,
+    promptOf: (some) => ({ messages: messagesFor(plan.mode, some), ...scope }),
+  });
   const conversation = {
     messages,
     sampling: request.sampling,
     stop: [],
-    maxTokens: request.maxOutputTokens ?? target.maxTokens,
+    maxTokens,
     topLogprobs: request.topLogprobs,
     templateVariables,
     guidance: { ...request.guidance, allowed: plan.toolChoice.allowed },

@@ -270,19 +270,8 @@ export class ResponseService {
     const { store } = this;
     const response = (): Promise<object> => this.retrieve(owner, id);
     if (this.live.expected.has(owner, id) && isBackground(await response()))
-      return this.#replayLater(owner, id, after, viewer);
+      return this.live.later(id, viewer, () => this.replay(owner, id, after, viewer));
     return await storedEvents({ owner, id, store, response, viewer }, after);
-  }
-
-  /** Once its model is in memory. */
-  async *#replayLater(
-    owner: string,
-    id: string,
-    after: number,
-    viewer: AbortSignal,
-  ): AsyncGenerator<WireEvent, void, void> {
-    await this.live.expected.settled(id, viewer);
-    if (!viewer.aborted) yield* await this.replay(owner, id, after, viewer);
   }
 
   /** @throws FermataError not_found */

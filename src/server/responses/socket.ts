@@ -14,7 +14,7 @@ import { fieldError } from "../body/field.ts";
 import { keepAliveOf } from "../body/keep-alive.ts";
 import { logError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
-import { silencesPerEvent } from "../http/sse.ts";
+import { silencesPerEvent, watchReader } from "../http/sse.ts";
 import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
 import { acceptWebSocket } from "../http/web-sockets.ts";
 import { resumeBeforeModel } from "./before-model.ts";
@@ -262,15 +262,11 @@ class ResponseSocket {
     const sent = new Promise<void>((settle) => (resolve = settle));
     socket.send(JSON.stringify(event), () => resolve());
     if (socket.bufferedAmount <= maxUnsentBytes) return;
-    const { stalledMs, crowdedStalledMs } = sseTimes(this.#context.config);
-    const since = performance.now();
-    const watch = setInterval(() => {
-      const silence = performance.now() - since;
-      if (silence >= stalledMs || this.#request.server.othersWait()) socket.terminate();
-    }, crowdedStalledMs).unref();
+    const { othersWait } = this.#request.server;
+    const taken = watchReader(sseTimes(this.#context.config), othersWait, () => socket.terminate());
     socket.once("close", resolve);
     await sent;
-    clearInterval(watch);
+    taken();
     socket.off("close", resolve);
   }
 

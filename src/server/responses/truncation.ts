@@ -1,5 +1,8 @@
 /** `truncation: "auto"`: drops the oldest parts that do not fit into the context. */
 
+import type { PromptRequest } from "../../chat/types.ts";
+import type { ResponsesRequest } from "./request.ts";
+import type { Target } from "../answer/target.ts";
 import { countSystems } from "../../chat/template/normalize.ts";
 import type { ChatMessage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
@@ -48,6 +51,23 @@ export async function fitHistory(messages: ChatMessage[], fit: Fit): Promise<Cha
     else first = middle + 1;
   }
   return after(cuts[first]!);
+}
+
+/** The messages for a prompt: all of them, or with `truncation: "auto"` those that fit. @param promptOf what the model reads of some */
+export async function fitted(
+  messages: ChatMessage[],
+  { truncation }: Pick<ResponsesRequest, "truncation">,
+  { chat, contextSize }: Pick<Target, "chat" | "contextSize">,
+  {
+    promptOf,
+    ...fit
+  }: Pick<Fit, "maxTokens" | "signal"> & {
+    promptOf(some: readonly ChatMessage[]): PromptRequest;
+  },
+): Promise<ChatMessage[]> {
+  if (truncation !== "auto") return messages;
+  const count: Fit["count"] = (some) => chat.countPromptTokens(promptOf(some), { mayExceed: true });
+  return await fitHistory(messages, { contextSize, count, ...fit });
 }
 
 /** The rest of a history: `head`, and the messages from index `from` on. */
