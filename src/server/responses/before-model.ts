@@ -2,7 +2,7 @@
 
 import { isJsonObject } from "../../json.ts";
 import { finishInTurns } from "../../parts.ts";
-import { isClientOutput } from "./client-calls.ts";
+import { isClientOutput } from "./calls/client-calls.ts";
 import { parseResponsesRequest } from "./request.ts";
 import type { ResponsesContext } from "./service.ts";
 import type { Item } from "./types.ts";

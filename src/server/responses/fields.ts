@@ -26,10 +26,10 @@ import { metadataField } from "../body/stored.ts";
 import { reasoningEffort, templateFields } from "../body/prompt.ts";
 import { parallelField } from "../body/tools.ts";
 import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
-import { inputItems, newItems } from "./items.ts";
-import { echoedFormat } from "./settings.ts";
-import { responseToolChoice } from "./tool-choice.ts";
-import { responseTools } from "./tools.ts";
+import { inputItems, newItems } from "./input/items.ts";
+import { echoedFormat } from "./input/settings.ts";
+import { responseToolChoice } from "./tools/tool-choice.ts";
+import { responseTools } from "./tools/tools.ts";
 
 /** What is remembered, or repeated in each event. */
 const name = text({ max: 512 });

@@ -5,11 +5,11 @@ import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { messagesFor, type RunContext, runEvents } from "../answer/answer.ts";
 import { finishInTurns } from "../../parts.ts";
-import { generateSummary } from "./compaction.ts";
-import { toMessages } from "./messages.ts";
+import { generateSummary } from "./input/compaction.ts";
+import { toMessages } from "./input/messages.ts";
 import type { ResponsesRequest } from "./request.ts";
-import type { ToolPlan } from "./tool-plan.ts";
-import { fitted } from "./truncation.ts";
+import type { ToolPlan } from "./tools/tool-plan.ts";
+import { fitted } from "./input/truncation.ts";
 import type { Item } from "./types.ts";
 
 /** @param items all that the model reads, but the instructions. @throws as `runEvents` */

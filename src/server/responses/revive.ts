@@ -14,18 +14,18 @@ import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { checkGoingOn, DrawnTokens } from "../answer/written-round.ts";
 import type { RouteContext } from "../context.ts";
 import { logError } from "../http/error-replies.ts";
-import type { AskedCalls } from "./asked-calls.ts";
+import type { AskedCalls } from "./calls/asked-calls.ts";
 import {
   type ClientCallItem,
   isClientCall,
   isClientOutput,
   textOfCall,
   transcriptOf,
-} from "./client-calls.ts";
+} from "./calls/client-calls.ts";
 import { generateResponse } from "./generate.ts";
-import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
-import { EventLog } from "./log.ts";
-import { RequestedServers } from "./mcp-servers.ts";
+import { HeldCalls, defaultOutputTimeoutMs } from "./calls/held.ts";
+import { EventLog } from "./events/log.ts";
+import { RequestedServers } from "./tools/mcp-servers.ts";
 import {
   configured,
   parseResponsesRequest,
@@ -34,10 +34,10 @@ import {
 } from "./request.ts";
 import { ResponseRun } from "./run.ts";
 import type { KeptRound } from "./run-parts.ts";
-import { toldOutput, toldRound, withToldTexts } from "./told-output.ts";
-import { mcpToolsOf, planTools } from "./tool-plan.ts";
+import { toldOutput, toldRound, withToldTexts } from "./events/told-output.ts";
+import { mcpToolsOf, planTools } from "./tools/tool-plan.ts";
 import type { Item, McpCallItem, OutputItem, ResponseObject, WireEvent } from "./types.ts";
-import { ResponseWriter } from "./writer.ts";
+import { ResponseWriter } from "./events/writer.ts";
 
 export type LeftContext = Omit<RunContext, "target" | "startedAt"> & RouteContext;
 

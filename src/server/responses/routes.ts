@@ -36,14 +36,14 @@ import { type SseMessage, typedMessage } from "../http/sse.ts";
 import type { ServerConfig } from "../services.ts";
 import { answerOf, answerOfNobody } from "../answer/traces.ts";
 import { resumeBeforeModel } from "./before-model.ts";
-import { compact, withRequest } from "./compaction.ts";
+import { compact, withRequest } from "./input/compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
-import { parseToolOutput, toolOutputFields } from "./held.ts";
+import { parseToolOutput, toolOutputFields } from "./calls/held.ts";
 import { ofInput, parseResponsesRequest } from "./request.ts";
 import { ResponseService, type ResponsesContext } from "./service.ts";
 import { responseSocketRoute } from "./socket.ts";
 import { isRepeatable, type WireEvent, itemPage, response, responseUsage } from "./types.ts";
-import type { Sent } from "./waiting.ts";
+import type { Sent } from "./calls/waiting.ts";
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
 export function installResponses(app: FastifyInstance, context: RouteContext): ResponseService {

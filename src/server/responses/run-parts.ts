@@ -9,10 +9,10 @@ import type { TokenTimes } from "../answer/token-times.ts";
 import type { ToldRound, DrawnTokens } from "../answer/written-round.ts";
 import type { TimesWanted } from "../body/generation.ts";
 import type { McpCallResult } from "./events/mcp.ts";
-import type { HeldCalls } from "./held.ts";
-import type { EventLog } from "./log.ts";
+import type { HeldCalls } from "./calls/held.ts";
+import type { EventLog } from "./events/log.ts";
 import type { Item, McpListToolsItem, UnnumberedEvent, WireEvent } from "./types.ts";
-import type { ResponseWriter } from "./writer.ts";
+import type { ResponseWriter } from "./events/writer.ts";
 
 export interface ResponseParts {
   owner: string;

@@ -1,7 +1,7 @@
 /** Messages and reasoning: items with one part of text. Reasoning is told in full and not summed up. */
 
 import type { WireContentToken } from "../../answer/logprobs.ts";
-import { encodeText } from "../encoded.ts";
+import { encodeText } from "../input/encoded.ts";
 import type { ItemStatus, MessageItem, ReasoningItem, UnnumberedEvent } from "../types.ts";
 import { ItemEvents } from "./item.ts";
 

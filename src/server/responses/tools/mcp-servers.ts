@@ -1,8 +1,8 @@
 /** A tool of type `mcp`: a server that the operator configured, by its label, or one of the request's own, by its URL. */
 
-import { FermataError } from "../../errors.ts";
-import type { ConnectedServer, ServerConnector, Tool } from "../../tools/types.ts";
-import { optional, refused, required, fieldError } from "../body/field.ts";
+import { FermataError } from "../../../errors.ts";
+import type { ConnectedServer, ServerConnector, Tool } from "../../../tools/types.ts";
+import { optional, refused, required, fieldError } from "../../body/field.ts";
 import {
   boolean,
   dictionary,
@@ -13,7 +13,7 @@ import {
   object,
   oneOf,
   text,
-} from "../body/values.ts";
+} from "../../body/values.ts";
 
 /** Whether a tool is one of those that are meant: by its own name, and by whether it only reads. */
 export type McpToolFilter = (name: string, isReadOnly: boolean) => boolean;

@@ -1,13 +1,13 @@
 /** Items of a conversation as the messages that the model's template renders. */
 
-import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { customArguments } from "../body/custom-input.ts";
-import { outputText } from "./client-calls.ts";
+import type { ChatMessage, ToolCall } from "../../../chat/types.ts";
+import { customArguments } from "../../body/custom-input.ts";
+import { outputText } from "../calls/client-calls.ts";
 import { compactionText } from "./compaction.ts";
 import { decodeText } from "./encoded.ts";
-import { roundOf } from "../answer/ids.ts";
-import type { Parts } from "../../parts.ts";
-import type { Item } from "./types.ts";
+import { roundOf } from "../../answer/ids.ts";
+import type { Parts } from "../../../parts.ts";
+import type { Item } from "../types.ts";
 
 /** The name under which the model knows a tool of a namespace or an MCP server. */
 export interface ToolNames {

@@ -1,17 +1,17 @@
 /** Calls that responses asked their clients about (`mcp_approval_request`): each consent runs its call once, in this process or a later one. */
 
-import { FermataError } from "../../errors.ts";
-import { RecentMap } from "../../recent-map.ts";
-import type { OpenStore } from "../../store/types.ts";
-import type { CallJournal, CallState, ToolOversight } from "../../tools/oversight.ts";
-import { runTool } from "../../tools/tool-run.ts";
-import { TurnsOfEach } from "../../turns.ts";
-import { newId } from "../answer/ids.ts";
-import { fieldError } from "../body/field.ts";
+import { FermataError } from "../../../errors.ts";
+import { RecentMap } from "../../../recent-map.ts";
+import type { OpenStore } from "../../../store/types.ts";
+import type { CallJournal, CallState, ToolOversight } from "../../../tools/oversight.ts";
+import { runTool } from "../../../tools/tool-run.ts";
+import { TurnsOfEach } from "../../../turns.ts";
+import { newId } from "../../answer/ids.ts";
+import { fieldError } from "../../body/field.ts";
 import { isConsent } from "./client-calls.ts";
-import type { ApprovedCall } from "./run-parts.ts";
-import type { ToolPlan } from "./tool-plan.ts";
-import type { Item } from "./types.ts";
+import type { ApprovedCall } from "../run-parts.ts";
+import type { ToolPlan } from "../tools/tool-plan.ts";
+import type { Item } from "../types.ts";
 
 interface ApprovalLimits {
   timeoutMs: number;

@@ -1,10 +1,10 @@
 /** The events of a background response from the store: all at once, or as another process writes them. */
 
 import { setTimeout } from "node:timers/promises";
-import type { OpenStore } from "../../store/types.ts";
-import { followStored } from "../answer/shared-runs.ts";
-import { fieldError } from "../body/field.ts";
-import type { ResponseObject, WireEvent } from "./types.ts";
+import type { OpenStore } from "../../../store/types.ts";
+import { followStored } from "../../answer/shared-runs.ts";
+import { fieldError } from "../../body/field.ts";
+import type { ResponseObject, WireEvent } from "../types.ts";
 
 const lastTypes = new Set(["response.completed", "response.incomplete", "response.failed"]);
 /** The last events are stored after the response: that long, at most. */

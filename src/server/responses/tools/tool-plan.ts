@@ -1,18 +1,18 @@
 /** The tools of a response: who runs them, and their names for the client. */
 
-import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
-import type { Tool, ToolProvider } from "../../tools/types.ts";
-import { fieldError } from "../body/field.ts";
-import { newId } from "../answer/ids.ts";
-import type { ToolChoice } from "../body/tools.ts";
-import { callsOfItems } from "./client-calls.ts";
-import type { ToolNames } from "./messages.ts";
+import type { ToolCall, ToolDefinition } from "../../../chat/types.ts";
+import type { Tool, ToolProvider } from "../../../tools/types.ts";
+import { fieldError } from "../../body/field.ts";
+import { newId } from "../../answer/ids.ts";
+import type { ToolChoice } from "../../body/tools.ts";
+import { callsOfItems } from "../calls/client-calls.ts";
+import type { ToolNames } from "../input/messages.ts";
 import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-servers.ts";
-import type { ResponsesRequest } from "./request.ts";
+import type { ResponsesRequest } from "../request.ts";
 import { chosenNames } from "./tool-choice.ts";
 import { flatName } from "./tools.ts";
-import type { CallPresentation, Item, McpListToolsItem } from "./types.ts";
-import { promptToolsOf, type ToolMode, withoutCalls } from "../answer/target.ts";
+import type { CallPresentation, Item, McpListToolsItem } from "../types.ts";
+import { promptToolsOf, type ToolMode, withoutCalls } from "../../answer/target.ts";
 
 export interface ToolPlan {
   mode: ToolMode;

@@ -1,13 +1,13 @@
 /** Items that change what follows them in a conversation: `additional_tools` and `configuration_update`. */
 
-import type { DocumentFormat } from "../../guidance/types.ts";
-import { fieldError, optional, required, type Type } from "../body/field.ts";
-import { type documentOf, type guidanceOf, textFormat } from "../body/guidance.ts";
-import { reasoningEffort, type templateVariables } from "../body/prompt.ts";
-import { mapped, notNull, object } from "../body/values.ts";
-import { type RequestedTool, responseTools } from "./tools.ts";
-import type { Item } from "./types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { DocumentFormat } from "../../../guidance/types.ts";
+import { fieldError, optional, required, type Type } from "../../body/field.ts";
+import { type documentOf, type guidanceOf, textFormat } from "../../body/guidance.ts";
+import { reasoningEffort, type templateVariables } from "../../body/prompt.ts";
+import { mapped, notNull, object } from "../../body/values.ts";
+import { type RequestedTool, responseTools } from "../tools/tools.ts";
+import type { Item } from "../types.ts";
+import type { JsonObject } from "../../../json.ts";
 
 /** With what the response repeats: of a schema all keys, as at OpenAI. */
 export const echoedFormat: Type<{ wire: JsonObject; document: DocumentFormat | null }> = {

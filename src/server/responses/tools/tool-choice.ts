@@ -1,10 +1,10 @@
 /** `tool_choice` of a response: it names tools as the client knows them, and the model knows some by other names. */
 
-import type { ToolDefinition } from "../../chat/types.ts";
-import { optional, required, type Type } from "../body/field.ts";
-import { oneTool, toolChoice, type ToolChoice, toolOfType } from "../body/tools.ts";
-import { mapped, notNull, object, text } from "../body/values.ts";
-import type { CallPresentation } from "./types.ts";
+import type { ToolDefinition } from "../../../chat/types.ts";
+import { optional, required, type Type } from "../../body/field.ts";
+import { oneTool, toolChoice, type ToolChoice, toolOfType } from "../../body/tools.ts";
+import { mapped, notNull, object, text } from "../../body/values.ts";
+import type { CallPresentation } from "../types.ts";
 
 /** A function or custom tool, or one of an MCP server; without a name, all of the server. */
 export type ToolReference =

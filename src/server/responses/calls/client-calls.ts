@@ -1,9 +1,9 @@
 /** Calls that the client runs: of functions, whose arguments are JSON, and of custom tools, whose input is text. */
 
-import { asWritten, exactJson, isJsonObject } from "../../json.ts";
-import { roundOf } from "../answer/ids.ts";
-import { notShown } from "../body/content-parts.ts";
-import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
+import { asWritten, exactJson, isJsonObject } from "../../../json.ts";
+import { roundOf } from "../../answer/ids.ts";
+import { notShown } from "../../body/content-parts.ts";
+import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "../types.ts";
 
 export type ClientCallItem = FunctionCallItem | CustomToolCallItem;
 

@@ -1,10 +1,10 @@
 /** `tools` of a response: functions, custom tools, namespaces of both, MCP servers. */
 
-import type { ToolDefinition } from "../../chat/types.ts";
-import { required, type Type, fieldError, isAbsent } from "../body/field.ts";
-import { type JsonObject, isJsonObject } from "../../json.ts";
-import { customTool, functionDefinition, toolName } from "../body/tools.ts";
-import { list, mapped, object, record, tagged } from "../body/values.ts";
+import type { ToolDefinition } from "../../../chat/types.ts";
+import { required, type Type, fieldError, isAbsent } from "../../body/field.ts";
+import { type JsonObject, isJsonObject } from "../../../json.ts";
+import { customTool, functionDefinition, toolName } from "../../body/tools.ts";
+import { list, mapped, object, record, tagged } from "../../body/values.ts";
 import { mcpTool, type McpToolRequest } from "./mcp-servers.ts";
 
 export interface FunctionTool {

@@ -8,9 +8,9 @@ import {
   type Honoured,
   type Type,
   type ValuesOf,
-} from "../body/field.ts";
-import { imagePart, notText, textPart } from "../body/content-parts.ts";
-import { callArguments } from "../body/prompt.ts";
+} from "../../body/field.ts";
+import { imagePart, notText, textPart } from "../../body/content-parts.ts";
+import { callArguments } from "../../body/prompt.ts";
 import {
   boolean,
   either,
@@ -22,12 +22,12 @@ import {
   record,
   tagged,
   text,
-} from "../body/values.ts";
-import { newId } from "../answer/ids.ts";
-import { outputOf } from "./client-calls.ts";
+} from "../../body/values.ts";
+import { newId } from "../../answer/ids.ts";
+import { outputOf } from "../calls/client-calls.ts";
 import { additionalToolsFields, updateFields, updateOf } from "./settings.ts";
-import type { Item } from "./types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Item } from "../types.ts";
+import type { JsonObject } from "../../../json.ts";
 
 /** Of ids, which are remembered. */
 const maxIdLength = 256;

@@ -1,16 +1,16 @@
 /** What clients send for responses that wait: outputs of their calls, and the turns that follow. Of processes that share a store, any takes it. */
 
-import { FermataError } from "../../errors.ts";
-import { isAtWork } from "../../store/response-state.ts";
-import type { OpenStore } from "../../store/types.ts";
-import type { LiveRuns } from "../answer/live-run.ts";
-import { handOver } from "../answer/shared-runs.ts";
-import { fieldError } from "../body/field.ts";
-import { noResponse } from "../body/stored.ts";
+import { FermataError } from "../../../errors.ts";
+import { isAtWork } from "../../../store/response-state.ts";
+import type { OpenStore } from "../../../store/types.ts";
+import type { LiveRuns } from "../../answer/live-run.ts";
+import { handOver } from "../../answer/shared-runs.ts";
+import { fieldError } from "../../body/field.ts";
+import { noResponse } from "../../body/stored.ts";
 import { isClientOutput } from "./client-calls.ts";
-import type { ResponsesRequest } from "./request.ts";
-import type { ResponseRun } from "./run.ts";
-import type { Item } from "./types.ts";
+import type { ResponsesRequest } from "../request.ts";
+import type { ResponseRun } from "../run.ts";
+import type { Item } from "../types.ts";
 
 /** For a response that another process works on. */
 export type Sent = { owner: string } & (

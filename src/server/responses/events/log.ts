@@ -3,8 +3,8 @@
  * logged only by their length.
  */
 
-import { type ClientCallItem, isClientCall, textOfCall } from "./client-calls.ts";
-import type { OutputItem, WireEvent } from "./types.ts";
+import { type ClientCallItem, isClientCall, textOfCall } from "../calls/client-calls.ts";
+import type { OutputItem, WireEvent } from "../types.ts";
 
 /** The part of a logger that is used. */
 export interface EventLogger {

@@ -3,17 +3,17 @@
  * the output of a response whose input ends with a `compaction_trigger`. A compaction item carries the summary.
  */
 
-import type { ChatMessage, ChatRequest, PromptRequest, WrittenRound } from "../../chat/types.ts";
-import { pulled, type Sink } from "../../tools/event-stream.ts";
-import type { RunEvent } from "../../tools/types.ts";
-import { type RunContext, runEvents, runRequest } from "../answer/answer.ts";
-import { type Answer, AnswerCollector, collectAnswer } from "../answer/collect-answer.ts";
-import { newId } from "../answer/ids.ts";
-import { fieldError } from "../body/field.ts";
+import type { ChatMessage, ChatRequest, PromptRequest, WrittenRound } from "../../../chat/types.ts";
+import { pulled, type Sink } from "../../../tools/event-stream.ts";
+import type { RunEvent } from "../../../tools/types.ts";
+import { type RunContext, runEvents, runRequest } from "../../answer/answer.ts";
+import { type Answer, AnswerCollector, collectAnswer } from "../../answer/collect-answer.ts";
+import { newId } from "../../answer/ids.ts";
+import { fieldError } from "../../body/field.ts";
 import { decodeText, encodeText } from "./encoded.ts";
-import { isSetting, type ResponsesRequest } from "./request.ts";
+import { isSetting, type ResponsesRequest } from "../request.ts";
 import { fitted } from "./truncation.ts";
-import { type CompactionItem, type Item, wireResponseUsage } from "./types.ts";
+import { type CompactionItem, type Item, wireResponseUsage } from "../types.ts";
 
 /** Of a request that sets no limit: longer would save too little. */
 const maxSummaryTokens = 1024;

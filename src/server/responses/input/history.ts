@@ -1,15 +1,15 @@
 /** The history before a request's input: a chain of responses or a conversation, and referenced items. */
 
-import { needStore } from "../body/stored.ts";
-import { FermataError } from "../../errors.ts";
-import type { OpenStore } from "../../store/types.ts";
-import type { ClientHistory } from "../http/history-gaps.ts";
-import { fieldError } from "../body/field.ts";
-import { finishInTurns, type Parts } from "../../parts.ts";
-import { callsOfItems, isClientCall, isClientOutput } from "./client-calls.ts";
-import type { EventLog } from "./log.ts";
-import { done, toolCallCompleted } from "./events/item.ts";
-import type { Item, UnnumberedEvent } from "./types.ts";
+import { needStore } from "../../body/stored.ts";
+import { FermataError } from "../../../errors.ts";
+import type { OpenStore } from "../../../store/types.ts";
+import type { ClientHistory } from "../../http/history-gaps.ts";
+import { fieldError } from "../../body/field.ts";
+import { finishInTurns, type Parts } from "../../../parts.ts";
+import { callsOfItems, isClientCall, isClientOutput } from "../calls/client-calls.ts";
+import type { EventLog } from "../events/log.ts";
+import { done, toolCallCompleted } from "../events/item.ts";
+import type { Item, UnnumberedEvent } from "../types.ts";
 
 export interface HistoryRequest {
   input: readonly Item[];

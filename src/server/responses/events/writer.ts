@@ -1,17 +1,17 @@
 /** Turns the events of a generation into the events of one response. Pure: no clock, no log, no store. */
 
-import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
-import type { FermataError } from "../../errors.ts";
-import { compactionItem } from "./compaction.ts";
-import { wireContentToken } from "../answer/logprobs.ts";
-import type { ToldProgress } from "../answer/token-times.ts";
-import { type ClientCallItem, isClientCall } from "./client-calls.ts";
-import { ClientCallEvents } from "./events/client-call.ts";
-import { wholeItem } from "./events/item.ts";
-import { McpCallEvents, type McpCallResult, mcpListToolsEvents } from "./events/mcp.ts";
-import { TextEvents, type TextKind } from "./events/text.ts";
+import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../../chat/types.ts";
+import type { FermataError } from "../../../errors.ts";
+import { compactionItem } from "../input/compaction.ts";
+import { wireContentToken } from "../../answer/logprobs.ts";
+import type { ToldProgress } from "../../answer/token-times.ts";
+import { type ClientCallItem, isClientCall } from "../calls/client-calls.ts";
+import { ClientCallEvents } from "./client-call.ts";
+import { wholeItem } from "./item.ts";
+import { McpCallEvents, type McpCallResult, mcpListToolsEvents } from "./mcp.ts";
+import { TextEvents, type TextKind } from "./text.ts";
 import type { ToldOutput } from "./told-output.ts";
-import { newId, RoundIds } from "../answer/ids.ts";
+import { newId, RoundIds } from "../../answer/ids.ts";
 import {
   type CallPresentation,
   type McpCallItem,
@@ -22,7 +22,7 @@ import {
   type UnnumberedEvent,
   type WireEvent,
   wireResponseUsage,
-} from "./types.ts";
+} from "../types.ts";
 
 export interface WriterOptions {
   response: ResponseObject;

@@ -1,11 +1,11 @@
 /** What the stream of a response told before its process ended, for the process that goes on with it. */
 
-import { accumulateResponse, type ResponseState } from "../../client/response-state.ts";
-import { ToldRound } from "../answer/written-round.ts";
-import { type ClientCallItem, isClientCall } from "./client-calls.ts";
-import { decodeText } from "./encoded.ts";
-import { added } from "./events/item.ts";
-import type { Item, McpCallItem, OutputItem, WireEvent } from "./types.ts";
+import { accumulateResponse, type ResponseState } from "../../../client/response-state.ts";
+import { ToldRound } from "../../answer/written-round.ts";
+import { type ClientCallItem, isClientCall } from "../calls/client-calls.ts";
+import { decodeText } from "../input/encoded.ts";
+import { added } from "./item.ts";
+import type { Item, McpCallItem, OutputItem, WireEvent } from "../types.ts";
 
 export interface ToldOutput {
   items: readonly OutputItem[];

@@ -1,16 +1,16 @@
 /** Calls of one response whose outputs the client posts while the generation is held. */
 
-import type { ToolDefinition } from "../../chat/types.ts";
-import { FermataError } from "../../errors.ts";
-import { longestDelayMs } from "../../waits.ts";
-import { newId } from "../answer/ids.ts";
-import { readBody, required, type FieldTable, fieldError } from "../body/field.ts";
-import { either, list, mapped, object, text } from "../body/values.ts";
-import type { Warn } from "../body/warnings.ts";
+import type { ToolDefinition } from "../../../chat/types.ts";
+import { FermataError } from "../../../errors.ts";
+import { longestDelayMs } from "../../../waits.ts";
+import { newId } from "../../answer/ids.ts";
+import { readBody, required, type FieldTable, fieldError } from "../../body/field.ts";
+import { either, list, mapped, object, text } from "../../body/values.ts";
+import type { Warn } from "../../body/warnings.ts";
 import { isClientOutput, outputText } from "./client-calls.ts";
-import type { Item } from "./types.ts";
-import type { Tool, ToolResult } from "../../tools/types.ts";
-import { clientServer } from "../answer/answer.ts";
+import type { Item } from "../types.ts";
+import type { Tool, ToolResult } from "../../../tools/types.ts";
+import { clientServer } from "../../answer/answer.ts";
 
 /** How long a response waits for its client's outputs, where the server's options say nothing. */
 export const defaultOutputTimeoutMs = 300_000;

@@ -1,11 +1,11 @@
 /** `truncation: "auto"`: drops the oldest parts that do not fit into the context. */
 
-import type { PromptRequest } from "../../chat/types.ts";
-import type { ResponsesRequest } from "./request.ts";
-import type { Target } from "../answer/target.ts";
-import { countSystems } from "../../chat/template/normalize.ts";
-import type { ChatMessage } from "../../chat/types.ts";
-import { FermataError } from "../../errors.ts";
+import type { PromptRequest } from "../../../chat/types.ts";
+import type { ResponsesRequest } from "../request.ts";
+import type { Target } from "../../answer/target.ts";
+import { countSystems } from "../../../chat/template/normalize.ts";
+import type { ChatMessage } from "../../../chat/types.ts";
+import { FermataError } from "../../../errors.ts";
 
 /** Of the context, what an answer gets at most before turns are dropped for it. */
 const largestRoom = 1 / 4;
