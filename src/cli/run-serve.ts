@@ -29,7 +29,9 @@ export async function runServe(
     const server = await starting.catch(() => null);
     await server?.close();
   };
-  closeOnSignal(close, context.err, closingMs(config) + closeGraceMs);
+  const { drain } = config.processTimeout;
+  const note = drain > 0 ? `Answers that run have ${drain} s to end. ` : "";
+  closeOnSignal(close, context.err, { note, deadlineMs: closingMs(config) + closeGraceMs });
   if (!process.stderr.isTTY)
     process.on("SIGHUP", () => void starting.then((server) => server.reload()).catch(() => {}));
   try {
@@ -65,21 +67,21 @@ const signals: NodeJS.Signals[] = process.stderr.isTTY
 /** @param deadlineMs after which the process leaves, closed or not */
 function closeOnSignal(
   close: () => Promise<void>,
-  note: (text: string) => void,
-  deadlineMs: number,
+  tell: (text: string) => void,
+  { note, deadlineMs }: { note: string; deadlineMs: number },
 ): void {
   let closing = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (closing && signal === "SIGHUP") return;
     if (closing) process.exit(1);
     closing = true;
-    note(`${signal}: closing. Once more leaves at once.\n`);
+    tell(`${signal}: closing. ${note}Once more leaves at once.\n`);
     // A client that does not read, or a server that does not end, must not keep the process.
     setTimeout(() => leave(0), deadlineMs).unref();
     close().then(
       () => leave(0),
       (error: unknown) => {
-        note(`fermata: ${error instanceof Error ? error.message : String(error)}\n`);
+        tell(`fermata: ${error instanceof Error ? error.message : String(error)}\n`);
         process.exit(1);
       },
     );

@@ -223,6 +223,7 @@ test("--no-supervise: one process, the same manners", async () => {
   await chat.ended;
   expect(chat.text()).toContain('"code":"engine_closed"');
   expect(await left).toBe(0);
+  expect(server.log()).toContain("SIGINT: closing. Once more leaves at once.");
 });
 
 test("Ctrl-C below npm comes twice, and answers still have their time; half a second later a second one ends it", async () => {
@@ -234,6 +235,9 @@ test("Ctrl-C below npm comes twice, and answers still have their time; half a se
   server.process.kill("SIGINT");
   await sleep(1000);
   expect(server.process.exitCode).toBeNull();
+  expect(server.log()).toContain(
+    "SIGINT: closing. Answers that run have 60 s to end. Once more leaves at once.",
+  );
   const { length } = chat.text();
   await eventually(() => expect(chat.text().length).toBeGreaterThan(length));
   expect(await server.stop("SIGINT")).toBe(1);
