@@ -148,6 +148,10 @@ void EngineHost::resume(ResumeRequest request) {
     update_reference(on_batch_.Env());
 }
 
+void EngineHost::extend(ExtendRequest request) {
+    loop().extend(std::move(request));
+}
+
 void EngineHost::release(SequenceId id) {
     if (EngineLoop* loop = open_loop()) {
         await_end(id);

@@ -49,6 +49,7 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     // All throw a Refusal `closed` when the engine is closing or closed.
     void submit(SubmitRequest request);
     void resume(ResumeRequest request);
+    void extend(ExtendRequest request);
     // Ignore ids that they do not know, and do nothing when closing or closed.
     void release(SequenceId id);
     void cancel(SequenceId id);

@@ -61,7 +61,7 @@ Napi::Value extend(EngineHost& host, const Info& info) {
     const auto model = open_model(host);
     ExtendRequest request =
         to_extend(info[0], model->vocabulary().size(), host.cells_per_sequence());
-    host.open_loop()->extend(std::move(request));
+    host.extend(std::move(request));
     return info.Env().Undefined();
 }
 
