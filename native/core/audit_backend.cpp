@@ -47,6 +47,7 @@ DecodeStatus AuditBackend::decode(std::span<const BatchRow> rows) {
         expect(shape_.layout == CacheLayout::kUnified, "decode: no cells in the streams layout", 0);
         return status;
     }
+    if (status == DecodeStatus::kInterrupted) return status;
     for (const BatchRow& row : rows) {
         if (!is_slot(row.slot)) continue;
         at(row.slot).length = row.position + 1;

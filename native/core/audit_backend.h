@@ -23,6 +23,9 @@ class AuditBackend final : public Backend {
 
     CacheShape shape() const override { return inner_.shape(); }
     std::int32_t compute_threads() const override { return inner_.compute_threads(); }
+    void interrupt_when(std::function<bool()> is_unwanted) override {
+        inner_.interrupt_when(std::move(is_unwanted));
+    }
     DecodeStatus decode(std::span<const BatchRow> rows) override;
     std::span<const float> logits(std::size_t row) override;
     bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override;

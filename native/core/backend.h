@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -57,8 +58,9 @@ struct BatchRow {
 
 enum class DecodeStatus : std::uint8_t {
     kOk,
-    kNoCells,  // unified layout: no free cells; nothing was changed
-    kFailed,   // the slots in the batch must be cleared
+    kNoCells,      // unified layout: no free cells; nothing was changed
+    kInterrupted,  // see Backend::interrupt_when; nothing was changed
+    kFailed,       // the slots in the batch must be cleared
 };
 
 // Computes rows into slots: all that a DraftModel needs.
@@ -96,6 +98,9 @@ class Backend : public Decoder {
    public:
     // That compute on the processor now; 0: not told.
     virtual std::int32_t compute_threads() const { return 0; }
+    // `is_unwanted` is asked often while decode() runs, by its thread. Once it is true, decode()
+    // may return kInterrupted.
+    virtual void interrupt_when(std::function<bool()> /*is_unwanted*/) {}
 
     // Without partial_truncate: what cut_back() needs of the slot to give it its present length
     // again, once it has grown. Bytes of it; 0: there is none now.

@@ -214,57 +214,59 @@ void Scheduler::decode() {
     report.copies = static_cast<std::int32_t>(totals_.copies - copies_before);
 
     const DecodeStatus status = decode_beside_masks();
+    if (status == DecodeStatus::kInterrupted) return shares_.clear();
     if (status == DecodeStatus::kFailed && shares_.size() > 1) return suspect_all();
-    if (status != DecodeStatus::kOk) {
-        const auto failed = shares_;
-        shares_.clear();
-        for (const Share& share : failed) {
-            fail(*sequences_.at(share.id),
-                 status == DecodeStatus::kNoCells ? FailCode::kOutOfCells : FailCode::kDecodeFailed,
-                 "the backend could not decode the batch");
-        }
-        return;
-    }
-    for (const Share& share : shares_) {
-        Sequence& sequence = *sequences_.at(share.id);
-        const std::int32_t end = sequence.resident + share.count;
-        const bool held = sequence.state == SequenceState::kHeld;
-        const std::int32_t prefilled =
-            held ? share.count
-                 : std::clamp(sequence.prefill_end - sequence.resident, 0, share.count);
-        const std::int32_t recomputed =
-            std::clamp(sequence.resident_ever - sequence.resident, 0, prefilled);
-        if (held) {
-            commit_extension(sequence, share.count);
-        } else {
-            retention_.commit(share.slot, share.count);
-        }
-        sequence.resident = end;
-        if (!held && std::ranges::binary_search(sequence.marks, end)) retention_.fork(share.slot);
-        const auto& proposed = sequence.proposal.tokens;
-        sequence.drafted.assign(proposed.begin(), proposed.begin() + share.drafted);
-        sequence.suspected = sequence.suspected && sequence.rows_left() > 0;
-        if (share.count == shape_.fixed_chunk) sequence.in_chunks = end;
-        // Rows that were computed once more with their chunk.
-        const bool again = shape_.fixed_chunk > 0 && end <= sequence.resident_ever;
-        sequence.resident_ever = std::max(sequence.resident_ever, end);
-        sequence.usage.prefilled_tokens += prefilled;
-        sequence.usage.recomputed_tokens += recomputed;
-        totals_.prefilled_tokens += prefilled;
-        totals_.recomputed_tokens += recomputed;
-        report.prefill_rows += prefilled;
-        report.decode_rows += share.count - prefilled;
-        totals_.drafted_rows += share.drafted;
-        if (prefilled > 0 && !held && !again) {
-            Event& event = emit(EventKind::kProgress, sequence);
-            event.prefill_done = end - sequence.round_begin;
-            event.prefill_total = sequence.prefill_end - sequence.round_begin;
-        }
-    }
+    if (status != DecodeStatus::kOk) return fail_all_in_batch(status);
+    for (const Share& share : shares_)
+        commit(share, report);
     totals_.steps += 1;
     totals_.micro_batches += report.micro_batches;
+    totals_.prefilled_tokens += report.prefill_rows;
     prefill_rows_ = report.prefill_rows;
     out_.steps.push_back(report);
+}
+
+// The share's rows are in the cache.
+void Scheduler::commit(const Share& share, StepReport& report) {
+    Sequence& sequence = *sequences_.at(share.id);
+    const std::int32_t end = sequence.resident + share.count;
+    const bool held = sequence.state == SequenceState::kHeld;
+    const std::int32_t prefilled =
+        held ? share.count : std::clamp(sequence.prefill_end - sequence.resident, 0, share.count);
+    const std::int32_t recomputed =
+        std::clamp(sequence.resident_ever - sequence.resident, 0, prefilled);
+    if (held) {
+        commit_extension(sequence, share.count);
+    } else {
+        retention_.commit(share.slot, share.count);
+    }
+    sequence.resident = end;
+    if (!held && std::ranges::binary_search(sequence.marks, end)) retention_.fork(share.slot);
+    const auto& proposed = sequence.proposal.tokens;
+    sequence.drafted.assign(proposed.begin(), proposed.begin() + share.drafted);
+    sequence.suspected = sequence.suspected && sequence.rows_left() > 0;
+    if (share.count == shape_.fixed_chunk) sequence.in_chunks = end;
+    // Rows that were computed once more with their chunk.
+    const bool again = shape_.fixed_chunk > 0 && end <= sequence.resident_ever;
+    sequence.resident_ever = std::max(sequence.resident_ever, end);
+    sequence.usage.prefilled_tokens += prefilled;
+    sequence.usage.recomputed_tokens += recomputed;
+    totals_.recomputed_tokens += recomputed;
+    totals_.drafted_rows += share.drafted;
+    report.prefill_rows += prefilled;
+    report.decode_rows += share.count - prefilled;
+    if (prefilled > 0 && !held && !again) {
+        Event& event = emit(EventKind::kProgress, sequence);
+        event.prefill_done = end - sequence.round_begin;
+        event.prefill_total = sequence.prefill_end - sequence.round_begin;
+    }
+}
+
+void Scheduler::fail_all_in_batch(DecodeStatus status) {
+    const FailCode code =
+        status == DecodeStatus::kNoCells ? FailCode::kOutOfCells : FailCode::kDecodeFailed;
+    for (const Share& share : std::exchange(shares_, {}))
+        fail(*sequences_.at(share.id), code, "the backend could not decode the batch");
 }
 
 // A batch of several sequences failed and spoiled their slots. Each sequence is computed again

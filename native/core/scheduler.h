@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -64,6 +66,9 @@ class Scheduler {
     void release(SequenceId id, Milliseconds now);
     // Ends a sequence in any state as cancelled.
     void cancel(SequenceId id, Milliseconds now);
+    // A decode call whose sequences will all be cancelled is interrupted, unless it computes the
+    // first rows of one. `will_be_cancelled` is asked while decode() runs.
+    void interrupt_for(std::function<bool(SequenceId)> will_be_cancelled);
     // Holds a sequence after its next sampled token. Ignored when held or unknown.
     void pause(SequenceId id);
     // The consumer has read `count` generated tokens; reopens the sequence's window.
@@ -90,6 +95,10 @@ class Scheduler {
    private:
     using SequencePtr = std::unique_ptr<Sequence>;
     struct Share;
+    struct Wait {
+        WaitReason reason;
+        SequenceId behind = 0;
+    };
 
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
@@ -99,6 +108,8 @@ class Scheduler {
     void pass(std::size_t from, std::int32_t rows);
     bool yields(Sequence& sequence, const Promise& promise, Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
+    std::optional<Wait> reason_to_wait(Sequence& sequence, Milliseconds now);
+    std::optional<Placement> place(Sequence& sequence, Milliseconds now);
     static SamplingParams sampling_of(Sequence& sequence);
     void give_begun(Sequence& sequence, Milliseconds now);
     void give_known(Sequence& sequence, Milliseconds now);
@@ -126,6 +137,8 @@ class Scheduler {
     double worth_of(const Sequence& sequence, const Draft& draft) const;
     std::int32_t join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
+    void commit(const Share& share, StepReport& report);
+    void fail_all_in_batch(DecodeStatus status);
     DecodeStatus decode_beside_masks();
     void tell_prompt(const Share& share);
     void sample(Milliseconds now);

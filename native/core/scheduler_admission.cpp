@@ -230,6 +230,46 @@ bool Scheduler::can_have_slot(const Sequence& sequence) const {
     return holds_give(sequence) && retention_.eviction_victim_among_held() != kNoSlot;
 }
 
+// Why the sequence is not admitted now; nullopt: it may be.
+std::optional<Scheduler::Wait> Scheduler::reason_to_wait(Sequence& sequence, Milliseconds now) {
+    const Promise promise = retention_.lookup(sequence.tokens, sequence.salt);
+    if (yields(sequence, promise, now)) return Wait{WaitReason::kSlot};
+    if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt,
+                         prefill_budget_.row_ms())) {
+        drop_claim(sequence);
+        return Wait{WaitReason::kFile};
+    }
+    if (promise.promised >= promise.resident + kWorthWaitingFor)
+        return Wait{WaitReason::kPrefix, sequence_in(promise.provider)};
+    // Nothing is claimed that cannot be computed now.
+    if (!can_have_slot(sequence)) return Wait{WaitReason::kSlot};
+    if (awaits_others(sequence, promise.resident, now)) return Wait{WaitReason::kFile};
+    return std::nullopt;
+}
+
+// A slot with what the cache has of the sequence; nullopt: there is none.
+std::optional<Placement> Scheduler::place(Sequence& sequence, Milliseconds now) {
+    const auto acquire = [&] {
+        return retention_.acquire(sequence.tokens, now, sequence.salt, sequence.retain);
+    };
+    auto placement = acquire();
+    if (!placement && (preempt_unread() || (holds_give(sequence) && preempt_held())))
+        placement = acquire();
+    if (!placement) return placement;
+    if (placement->reused >= sequence.shares_at) sequence.shares_at = 0;
+    if (sequence.shares_at > 0)
+        retention_.set_claim(placement->slot, std::exchange(sequence.claim, 0));
+    drop_claim(sequence);
+    sequence.slot = placement->slot;
+    sequence.resident = sequence.in_chunks = placement->reused;
+    set_marks(sequence, placement->branch);
+    if (!sequence.admitted) {
+        sequence.usage.cached_tokens = placement->reused;
+        totals_.cached_tokens += placement->reused;
+    }
+    return placement;
+}
+
 // false: it waits, and an event said why.
 bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     PrefixSource source = PrefixSource::kHold;
@@ -238,53 +278,14 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         sequence.slot = retention_.resume(sequence.slot);
         sequence.resident = retention_.length(sequence.slot);
     } else {
-        const Promise promise = retention_.lookup(sequence.tokens, sequence.salt);
-        if (yields(sequence, promise, now)) {
-            wait(sequence, WaitReason::kSlot);
-            return false;
-        }
-        if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt,
-                             prefill_budget_.row_ms())) {
-            drop_claim(sequence);
-            wait(sequence, WaitReason::kFile);
-            return false;
-        }
-        if (promise.promised >= promise.resident + kWorthWaitingFor) {
-            wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
-            return false;
-        }
-        // Nothing is claimed that cannot be computed now.
-        if (!can_have_slot(sequence)) {
-            wait(sequence, WaitReason::kSlot);
-            return false;
-        }
-        if (awaits_others(sequence, promise.resident, now)) {
-            wait(sequence, WaitReason::kFile);
-            return false;
-        }
-        const auto place = [&] {
-            return retention_.acquire(sequence.tokens, now, sequence.salt, sequence.retain);
-        };
-        auto placement = place();
-        if (!placement && (preempt_unread() || (holds_give(sequence) && preempt_held()))) {
-            placement = place();
-        }
+        const auto waits = reason_to_wait(sequence, now);
+        const auto placement = waits ? std::nullopt : place(sequence, now);
         if (!placement) {
-            wait(sequence, WaitReason::kSlot);
+            const auto [reason, behind] = waits.value_or(Wait{WaitReason::kSlot});
+            wait(sequence, reason, behind);
             return false;
         }
-        if (placement->reused >= sequence.shares_at) sequence.shares_at = 0;
-        if (sequence.shares_at > 0)
-            retention_.set_claim(placement->slot, std::exchange(sequence.claim, 0));
-        drop_claim(sequence);
         source = placement->source;
-        sequence.slot = placement->slot;
-        sequence.resident = sequence.in_chunks = placement->reused;
-        set_marks(sequence, placement->branch);
-        if (!sequence.admitted) {
-            sequence.usage.cached_tokens = placement->reused;
-            totals_.cached_tokens += placement->reused;
-        }
     }
     sequence.admitted = true;
     if (!sequence.sampler) {

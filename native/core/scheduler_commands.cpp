@@ -127,6 +127,16 @@ void Scheduler::cancel(SequenceId id, Milliseconds now) {
     }
 }
 
+void Scheduler::interrupt_for(std::function<bool(SequenceId)> will_be_cancelled) {
+    backend_.interrupt_when([this, will_be_cancelled = std::move(will_be_cancelled)] {
+        return std::ranges::all_of(shares_, [&](const Share& share) {
+            const Sequence& sequence = *sequences_.at(share.id);
+            // The first rows stay: a client that gives up and asks again gets on.
+            return sequence.resident > sequence.round_begin && will_be_cancelled(share.id);
+        });
+    });
+}
+
 void Scheduler::pause(SequenceId id) {
     Sequence* sequence = find(id);
     if (sequence != nullptr && sequence->state != SequenceState::kHeld) {

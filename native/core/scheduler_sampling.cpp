@@ -101,7 +101,9 @@ void Scheduler::sample(Sequence& sequence, std::size_t row, Milliseconds now) {
     const Token token = choose(sequence, logits);
     // -1: nothing was left to choose, and the vocabulary has no end.
     if (token < 0 || std::isnan(logits[static_cast<std::size_t>(token)])) {
-        fail(sequence, FailCode::kDecodeFailed, "the model gave values that are no numbers");
+        fail(sequence, FailCode::kDecodeFailed,
+             "the model gave values that are no numbers: its file is damaged, or was overwritten "
+             "while it was in use");
         return;
     }
     const Token end = backend_.end_token();

@@ -294,10 +294,8 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(
         std::unique_ptr<LlamaBackend> backend(new LlamaBackend(std::move(model), shape));
         llama_context_params params =
             params_of(shape, options, keeps_full_window(*backend->model_, options));
-        params.abort_callback_data = &backend->aborted_;
-        params.abort_callback = [](void* flag) {
-            return static_cast<const std::atomic<bool>*>(flag)->load(std::memory_order_relaxed);
-        };
+        params.abort_callback_data = backend.get();
+        params.abort_callback = stops;
         backend->context_.reset(llama_init_from_model(backend->model_->handle(), params));
         llama_context* context = backend->context_.get();
         if (context == nullptr) {

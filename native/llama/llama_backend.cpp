@@ -29,8 +29,17 @@ LlamaBackend::~LlamaBackend() {
     if (threads_ != nullptr) threads_->leave(context_.get());
 }
 
+bool LlamaBackend::stops(void* data) {
+    auto& backend = *static_cast<LlamaBackend*>(data);
+    if (backend.aborted_.load(std::memory_order_relaxed)) return true;
+    backend.interrupted_ = backend.interrupted_ || (backend.shape_.partial_truncate &&
+                                                    backend.is_unwanted_ && backend.is_unwanted_());
+    return backend.interrupted_;
+}
+
 DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows, std::span<float> inputs) {
     has_logits_.clear();
+    interrupted_ = false;
     all_states_ = nullptr;
     last_error_ = find_fault(rows);
     if (!last_error_.empty()) return DecodeStatus::kFailed;
@@ -53,7 +62,9 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows, std::span<floa
         if (last_error_.empty()) last_error_ = log.errors_or("llama.cpp refused the batch");
         if (aborted_.load(std::memory_order_relaxed)) last_error_ = "Decoding was aborted.";
         reread_lengths(rows);
-        return DecodeStatus::kFailed;
+        const auto cut = [this](const BatchRow& row) { return truncate(row.slot, row.position); };
+        return interrupted_ && std::ranges::all_of(rows, cut) ? DecodeStatus::kInterrupted
+                                                              : DecodeStatus::kFailed;
     }
     threads_->computed(context_.get());
     for (const BatchRow& row : rows) {

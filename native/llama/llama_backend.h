@@ -98,6 +98,10 @@ class LlamaBackend final : public Backend {
     const Model& model() const { return *model_; }
     CacheShape shape() const override { return shape_; }
     std::int32_t compute_threads() const override { return threads_->count(); }
+    // Where slots can be cut; CPU only.
+    void interrupt_when(std::function<bool()> is_unwanted) override {
+        is_unwanted_ = std::move(is_unwanted);
+    }
     const std::shared_ptr<ComputeThreads>& threads() { return threads_; }
     DecodeStatus decode(std::span<const BatchRow> rows) override { return decode(rows, {}); }
     // `inputs`: of MTP layers, as many numbers for each row as a state has.
@@ -138,6 +142,8 @@ class LlamaBackend final : public Backend {
 
     LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape);
 
+    // Asked by llama.cpp between two operations of a graph.
+    static bool stops(void* backend);
     // Empty, or why the rows must not reach llama.cpp.
     std::string find_fault(std::span<const BatchRow> rows) const;
     bool contains(SlotId slot) const { return slot >= 0 && slot < shape_.slot_count; }
@@ -169,6 +175,8 @@ class LlamaBackend final : public Backend {
     std::vector<std::int32_t> undoable_;  // recurrent: rows of the last decode, per slot
     std::string last_error_;
     std::atomic<bool> aborted_{false};
+    std::function<bool()> is_unwanted_;
+    bool interrupted_ = false;  // the decode that runs or ran last
     std::unique_ptr<llama_context, FreeContext> context_;
     std::shared_ptr<ComputeThreads> threads_;
     llama_memory_i* memory_ = nullptr;

@@ -74,6 +74,7 @@ EngineLoop::~EngineLoop() {
 void EngineLoop::run() {
     Backend& backend = audit_ ? static_cast<Backend&>(*audit_) : *backend_;
     Scheduler scheduler(config_.scheduler, backend, &masks_, files_.get(), draft_model_.get());
+    scheduler.interrupt_for([this](SequenceId id) { return will_be_cancelled(id); });
     std::deque<Command> commands;
     bool idle = true;
     while (wait_for_commands(commands, idle)) {
@@ -255,7 +256,24 @@ void EngineLoop::release(SequenceId id) {
 }
 
 void EngineLoop::cancel(SequenceId id) {
-    post([id](Scheduler& scheduler, Milliseconds now) { scheduler.cancel(id, now); });
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    cancelled_.insert(id);
+    any_cancelled_ = true;
+    enqueue([this, id](Scheduler& scheduler, Milliseconds now) {
+        {
+            const std::lock_guard taking(mutex_);
+            cancelled_.erase(id);
+            any_cancelled_ = !cancelled_.empty();
+        }
+        scheduler.cancel(id, now);
+    });
+}
+
+bool EngineLoop::will_be_cancelled(SequenceId id) const {
+    if (!any_cancelled_.load(std::memory_order_relaxed)) return false;
+    const std::lock_guard lock(mutex_);
+    return cancelled_.contains(id);
 }
 
 void EngineLoop::pause(SequenceId id) {

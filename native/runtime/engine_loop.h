@@ -2,6 +2,7 @@
 // public members may be called from any thread but the inference thread, unless they say otherwise.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -83,6 +84,8 @@ class EngineLoop {
     void publish(Scheduler& scheduler, EventBatch batch);
     void check_when_idle(Scheduler& scheduler);
     std::string integrity(const Scheduler& scheduler) const;
+    // Whether cancel() was called and the thread has not come to it.
+    bool will_be_cancelled(SequenceId id) const;
     bool post(Command command);
     void enqueue(Command command);
 
@@ -105,6 +108,8 @@ class EngineLoop {
     std::int32_t taken_ = 0;         // of these, drained by the thread since it last published
     std::unordered_set<SequenceId> held_;
     std::unordered_map<SequenceId, ExtendRequest> extensions_;  // of held_, not drained
+    std::unordered_set<SequenceId> cancelled_;                  // not drained
+    std::atomic<bool> any_cancelled_ = false;                   // of these
     EventBatch published_;
     bool notified_ = false;
     EngineStats stats_;

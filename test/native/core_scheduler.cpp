@@ -203,6 +203,31 @@ TEST(cancelling_frees_in_every_state) {
     CHECK_EQ(world.outcomes.at(again).sampled, world.reference(words(1, 100), 5));
 }
 
+TEST(a_decode_call_is_interrupted_when_all_its_sequences_are_cancelled) {
+    World world(streams(3), {.parallel = 2, .step_token_budget = 32});
+    SequenceId unwanted = 0;
+    world.scheduler.interrupt_for([&](SequenceId id) { return id == unwanted; });
+    const SequenceId cancelled = unwanted = world.submit(words(1, 200), 5);
+    world.step();
+    CHECK_EQ(world.backend.rows(), 32);  // the first rows stay
+    world.step();
+    CHECK_EQ(world.backend.rows(), 32);
+    CHECK_EQ(world.steps.size(), 1u);
+    // Beside another sequence it is computed.
+    const SequenceId beside = world.submit(words(2, 20), 5);
+    unwanted = 0;
+    while (world.scheduler.stats().running < 2 || world.outcomes[beside].sampled.empty())
+        world.step();
+    unwanted = cancelled;
+    const auto rows = world.backend.rows();
+    world.step();
+    CHECK(world.backend.rows() > rows);
+    world.scheduler.cancel(cancelled, 0);
+    world.run();
+    CHECK(world.outcomes.at(cancelled).finish == FinishReason::kCancelled);
+    CHECK_EQ(world.outcomes.at(beside).sampled, world.reference(words(2, 20), 5));
+}
+
 TEST(a_failed_decode_fails_its_batch_and_nothing_later) {
     World world(streams(4));
     world.backend.set_status(1, DecodeStatus::kFailed);

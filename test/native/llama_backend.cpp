@@ -505,6 +505,30 @@ TEST(a_load_can_be_cancelled) {
     CHECK(Model::load(options).error().code == ErrorCode::kModelLoadFailed);
 }
 
+TEST(what_was_interrupted_can_be_computed_again) {
+    for_both_layouts([](CacheLayout layout) {
+        Setup setup(layout);
+        setup.decode(0, 5, 0, kPrompt);
+        if (!setup.backend->shape().partial_truncate) return;
+        std::vector<BatchRow> rows;  // two passes over the weights
+        for (std::int32_t at = 0; at < 100; ++at)
+            rows.push_back({word(5, kPrompt + at), kPrompt + at, 0, false});
+        // The first pass is computed, and the second one is not.
+        int asked = 0;
+        int operations = 0;
+        setup.backend->interrupt_when([&] { return ++asked < 0; });
+        CHECK(setup.backend->decode(rows) == DecodeStatus::kOk);
+        operations = asked;
+        CHECK(setup.backend->truncate(0, kPrompt));
+        asked = 0;
+        setup.backend->interrupt_when([&] { return ++asked > operations * 3 / 4; });
+        CHECK(setup.backend->decode(rows) == DecodeStatus::kInterrupted);
+        setup.backend->interrupt_when({});
+        CHECK(distance(setup.decode(0, 5, kPrompt, kPrompt + 30),
+                       fresh(layout, 5, kPrompt, kPrompt + 30)) == 0.0f);
+    });
+}
+
 #ifdef __GLIBC__
 TEST(without_threads_there_is_no_backend_and_a_pool_keeps_its_size) {
     auto threads = ComputeThreads::start({.most = 2});

@@ -94,6 +94,33 @@ class PoorBackend final : public FakeBackend {
     std::string spelled_piece(Token) const override { throw std::bad_alloc(); }
 };
 
+// Its second call ends when nobody wants it any more.
+class SlowBackend final : public FakeBackend {
+   public:
+    using FakeBackend::FakeBackend;
+    DecodeStatus decode(std::span<const BatchRow> rows) override {
+        if (++calls_ == 2) {
+            in_second_call.count_down();
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+            while (!is_unwanted_() && std::chrono::steady_clock::now() < end)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            interrupted = is_unwanted_();
+            if (interrupted) return DecodeStatus::kInterrupted;
+        }
+        return FakeBackend::decode(rows);
+    }
+    void interrupt_when(std::function<bool()> is_unwanted) override {
+        is_unwanted_ = std::move(is_unwanted);
+    }
+
+    std::latch in_second_call{1};
+    std::atomic<bool> interrupted = false;
+
+   private:
+    int calls_ = 0;
+    std::function<bool()> is_unwanted_;
+};
+
 SubmitRequest request(SequenceId id, std::uint32_t seed, std::int32_t max_tokens) {
     return {.id = id, .prompt = words(seed, 50), .limits = {.max_tokens = max_tokens}};
 }
@@ -199,6 +226,22 @@ TEST(close_fails_what_is_left_and_is_idempotent) {
     bool told = false;
     listener.loop.check_integrity([&told](const std::string& wrong) { told = wrong.empty(); });
     CHECK(told);
+}
+
+TEST(a_cancel_ends_the_decode_call_of_its_sequence) {
+    auto owned = std::make_unique<SlowBackend>(streams(8));
+    SlowBackend& backend = *owned;
+    Listener listener({.scheduler = {.parallel = 4, .step_token_budget = 16}, .audit = true},
+                      streams(8), std::move(owned));
+    listener.loop.submit(request(1, 5, 20));
+    backend.in_second_call.wait();
+    listener.loop.cancel(1);
+    CHECK(listener.wait_for_end(1) == EventKind::kFinished);
+    CHECK(backend.interrupted);
+    // What was computed before is there, and nothing of the call that was interrupted.
+    listener.loop.submit(request(2, 5, 20));
+    CHECK(listener.wait_for_end(2) == EventKind::kFinished);
+    CHECK_EQ(listener.loop.stats().audited_rows, 50 + 19);
 }
 
 TEST(a_step_shows_its_age) {

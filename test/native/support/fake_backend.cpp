@@ -118,6 +118,7 @@ DecodeStatus FakeBackend::decode(std::span<const BatchRow> rows) {
     const auto told = statuses_.find(decode_calls_++);
     const DecodeStatus status = told == statuses_.end() ? DecodeStatus::kOk : told->second;
     if (status == DecodeStatus::kNoCells) return status;
+    if (is_unwanted_ && is_unwanted_()) return DecodeStatus::kInterrupted;
     const bool unified = shape_.layout == CacheLayout::kUnified;
     if (unified && cells_in_use() + static_cast<std::int64_t>(rows.size()) > shape_.cells_total)
         return DecodeStatus::kNoCells;

@@ -81,6 +81,9 @@ class FakeBackend : public Backend {
 
     CacheShape shape() const override { return shape_; }
 
+    void interrupt_when(std::function<bool()> is_unwanted) override {
+        is_unwanted_ = std::move(is_unwanted);
+    }
     DecodeStatus decode(std::span<const BatchRow> rows) override;
 
     std::span<const float> logits(std::size_t row) override;
@@ -127,6 +130,7 @@ class FakeBackend : public Backend {
     std::vector<std::vector<float>> logits_;
     std::array<std::string, static_cast<std::size_t>(kVocabulary)> pieces_;
     std::map<std::int64_t, DecodeStatus> statuses_;
+    std::function<bool()> is_unwanted_;
     std::uint64_t end_period_ = 0;
     std::uint64_t copies_ = 0;
     bool feels_shapes_ = false;
