@@ -16,7 +16,7 @@ export function serverOptions(group: string) {
       value: "URL",
       help: "Server to ask. Default: the one on this machine's --port.",
     },
-    port: serveOptions.port,
+    port: { ...serveOptions.port, help: "Port of the server on this machine." },
     apiKey: { ...serveOptions.apiKey, help: "Key that the server asks for." },
   });
 }

@@ -142,7 +142,10 @@ export const pullOptions = {
       help: "List the models of the repository and pull nothing.",
     },
   }),
-  modelsDir: serveOptions.modelsDir,
+  modelsDir: {
+    ...serveOptions.modelsDir,
+    help: "Folder to keep the model in. Default: fermata/models in your cache folder.",
+  },
   ...hubOptions,
 };
 
