@@ -58,6 +58,14 @@ TEST(rows_of_successful_calls_are_counted) {
     CHECK_EQ(audit.violation(), "");
 }
 
+TEST(drafts_that_are_cut_unread_do_not_count_and_those_of_other_slots_do) {
+    FakeBackend backend(shape());
+    AuditBackend audit(backend);
+    audit.decode(std::vector{row(0, 0, true), row(1, 0, true)});
+    audit.truncate(0, 0);
+    CHECK_EQ(audit.rows(), 1);
+}
+
 TEST(every_breach_is_named) {
     using Audit = AuditBackend;
     using Fake = FakeBackend;

@@ -160,6 +160,20 @@ TEST(another_owners_beginning_is_nobodys_business) {
     CHECK_EQ(two.prefilled(), kShared + 20);
 }
 
+TEST(a_claim_that_two_prompts_asked_for_stays_with_the_one_that_computes) {
+    Place place;
+    Server one(place), two(place);
+    one.ask(prompt_of(2));
+    one.ask(prompt_of(3));
+    while (one.prefilled() == 0)
+        one.step(1);
+    one.step(2);
+    CHECK_EQ(place.claims.size(), 1u);
+    two.ask(prompt_of(4));
+    two.step(10);
+    CHECK_EQ(two.prefilled(), 0);
+}
+
 TEST(a_server_that_dies_is_not_waited_for) {
     Place place;
     Server one(place), two(place);
