@@ -1,5 +1,6 @@
 // Masks made beside the inference thread. Also run under ThreadSanitizer.
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,25 @@ TEST(every_guide_is_prepared_once_a_round_whatever_the_number_of_threads) {
         for (const auto& grammar : grammars)
             CHECK_EQ(grammar->masks(), 2);
     }
+}
+
+TEST(a_mask_that_a_thread_of_the_pool_has_is_waited_for) {
+    MaskPool pool(1);
+    const auto here = std::this_thread::get_id();
+    std::latch both(2);
+    const auto slow_elsewhere = [&] {
+        both.arrive_and_wait();
+        if (std::this_thread::get_id() != here)
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    };
+    const auto grammar = std::make_shared<const FakeGrammar>(
+        FakeGrammarOptions{.texts = {"a"}, .before_mask = slow_elsewhere});
+    Guide one(grammar), other(grammar);
+    const std::vector<Guide*> guides{&one, &other};
+    pool.start(guides);
+    pool.finish();
+    CHECK_EQ(grammar->masks(), 2);
+    CHECK(allows(one.mask(), 'a') && allows(other.mask(), 'a'));
 }
 
 TEST(a_pool_may_start_with_nothing_and_end_at_once) {

@@ -22,6 +22,7 @@ class FakeMatcher final : public Matcher {
 
     bool compute_mask(std::vector<std::uint32_t>& mask) override {
         if (!usable()) return false;
+        options_->before_mask();
         ++*masks_;
         mask.assign(mask_words(kVocabulary), 0);
         const auto allow = [&](Token token) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct FakeGrammarOptions {
     int fails_after = -1;    // tokens consumed; the next call of any kind fails
     int closing_looks = 0;   // that a search for an end takes
     bool has_memory = true;  // false: there is never a matcher
+    std::function<void()> before_mask = [] {};
 };
 
 class FakeGrammar final : public Grammar {
