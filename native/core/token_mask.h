@@ -26,6 +26,12 @@ inline bool allows(TokenMask mask, Token token) {
            (mask[id / kMaskWordBits] >> (id % kMaskWordBits) & 1u) != 0;
 }
 
+inline void take_out(std::span<std::uint32_t> mask, Token token) {
+    const auto id = static_cast<std::size_t>(token);
+    if (id / kMaskWordBits < mask.size())
+        mask[id / kMaskWordBits] &= ~(std::uint32_t{1} << (id % kMaskWordBits));
+}
+
 // Calls `visit` with every id below `count` that a mask allows, ascending. The mask is not empty.
 template <class Visit>
 void for_each_allowed(TokenMask mask, std::size_t count, Visit visit) {

@@ -12,6 +12,7 @@
 #include "guidance/deep_stack.h"
 #include "guidance/grammar_limits.h"
 #include "guidance/lark_compiler.h"
+#include "guidance/unique_items.h"
 
 namespace fermata {
 
@@ -33,6 +34,14 @@ struct Tokenizer {
     VocabularyDescription vocabulary;
     std::unique_ptr<ClosingTokens> closing;
     std::unique_ptr<LlgTokenizer, FreeTokenizer> handle;
+    mutable std::once_flag sorted;
+    mutable std::unique_ptr<UniqueVocabulary> unique;
+
+    // Made when the first grammar needs it.
+    const UniqueVocabulary& unique_vocabulary() const {
+        std::call_once(sorted, [this] { unique = std::make_unique<UniqueVocabulary>(vocabulary); });
+        return *unique;
+    }
 
     bool is_end(Token token) const {
         return std::ranges::find(vocabulary.end_tokens, token) != vocabulary.end_tokens.end();
@@ -68,11 +77,12 @@ bool names_a_limit(const std::string& message) {
 class Pristine {
    public:
     Pristine(std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::string> delimiters,
-             MatcherHandle matcher, bool goes_back)
+             MatcherHandle matcher, bool goes_back, bool has_unique)
         : tokenizer_(std::move(tokenizer)),
           delimiters_(std::move(delimiters)),
           matcher_(std::move(matcher)),
-          goes_back_(goes_back) {}
+          goes_back_(goes_back),
+          has_unique_(has_unique) {}
 
     MatcherHandle clone() const {
         const std::lock_guard lock(mutex_);
@@ -82,19 +92,26 @@ class Pristine {
     const std::vector<std::string>& delimiters() const { return delimiters_; }
     // llguidance cannot take back tokens of a grammar with `stop` or `max_tokens`.
     bool goes_back() const { return goes_back_; }
+    // It marks arrays whose items must all differ.
+    bool has_unique() const { return has_unique_; }
 
    private:
     std::shared_ptr<const Tokenizer> tokenizer_;
     std::vector<std::string> delimiters_;
     MatcherHandle matcher_;
     bool goes_back_;
+    bool has_unique_;
     mutable std::mutex mutex_;
 };
 
 class LarkMatcher final : public Matcher {
    public:
     explicit LarkMatcher(std::shared_ptr<const Pristine> pristine)
-        : pristine_(std::move(pristine)), handle_(pristine_->clone()) {}
+        : pristine_(std::move(pristine)), handle_(pristine_->clone()) {
+        if (pristine_->has_unique())
+            unique_.emplace(pristine_->tokenizer().unique_vocabulary(),
+                            [this](const std::vector<Token>& tokens) { return valid(tokens); });
+    }
 
     bool compute_mask(std::vector<std::uint32_t>& mask) override {
         const std::size_t bytes = llg_matcher_get_mask_byte_size(handle_.get());
@@ -102,7 +119,9 @@ class LarkMatcher final : public Matcher {
         const auto compute = [&] {
             return llg_matcher_compute_mask_into(handle_.get(), mask.data(), bytes) == 0;
         };
-        return compute() || (renew() && compute());
+        if (!compute() && !(renew() && compute())) return false;
+        if (unique_) unique_->filter(mask);
+        return true;
     }
     bool consume(Token token) override {
         if (llg_matcher_is_stopped(handle_.get()) && !llg_matcher_is_error(handle_.get()) &&
@@ -110,6 +129,7 @@ class LarkMatcher final : public Matcher {
             ++ends_;
             return true;
         }
+        if (unique_) unique_->consume(token);
         if (!advance(token) && !(renew() && advance(token))) return false;
         consumed_.push_back(token);
         return true;
@@ -118,27 +138,23 @@ class LarkMatcher final : public Matcher {
         const std::size_t ends =
             std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
         consumed_.resize(consumed_.size() - std::min(consumed_.size(), count - ends));
+        if (unique_ && count > ends) unique_->rollback(consumed_);
         if (!pristine_->goes_back()) return count == ends || restart();
         if (llg_matcher_rollback(handle_.get(), count - ends) == 0) return true;
         // A search may have come to where a mask takes too long: what was consumed before stands.
         return search_ ? restart() : renew();
     }
     std::size_t accepted(std::span<const Token> tokens) override {
-        static_assert(sizeof(Token) == sizeof(std::uint32_t));
         if (!pristine_->goes_back()) return 0;
-        const auto* ids = reinterpret_cast<const std::uint32_t*>(tokens.data());
-        const auto validate = [&] {
-            return llg_matcher_validate_tokens(handle_.get(), ids, tokens.size());
-        };
-        std::int32_t count = validate();
-        if (count < 0 && renew()) count = validate();
-        return static_cast<std::size_t>(std::max(count, 0));
+        return unrepeated(tokens.first(valid(tokens)));
     }
     std::vector<Token> forced() override {
         std::array<std::uint32_t, kMostForcedTokens> buffer;
         const std::int32_t count =
             llg_matcher_compute_ff_tokens(handle_.get(), buffer.data(), buffer.size());
-        return {buffer.begin(), buffer.begin() + std::max(count, 0)};
+        std::vector<Token> tokens(buffer.begin(), buffer.begin() + std::max(count, 0));
+        tokens.resize(unrepeated(tokens));
+        return tokens;
     }
     Closing closing(std::size_t most, std::size_t& work) override {
         if (!pristine_->goes_back() || (!search_ && !error().empty())) return {};
@@ -155,6 +171,36 @@ class LarkMatcher final : public Matcher {
    private:
     bool advance(Token token) {
         return llg_matcher_consume_token(handle_.get(), static_cast<std::uint32_t>(token)) == 0;
+    }
+
+    // As accepted(), whatever items are repeated.
+    std::size_t valid(std::span<const Token> tokens) {
+        static_assert(sizeof(Token) == sizeof(std::uint32_t));
+        const auto* ids = reinterpret_cast<const std::uint32_t*>(tokens.data());
+        const auto validate = [&] {
+            return llg_matcher_validate_tokens(handle_.get(), ids, tokens.size());
+        };
+        std::int32_t count = validate();
+        if (count < 0 && renew()) count = validate();
+        return static_cast<std::size_t>(std::max(count, 0));
+    }
+
+    // Of valid tokens, how many repeat no item of an array whose items must all differ.
+    std::size_t unrepeated(std::span<const Token> tokens) {
+        const auto is_idle = [this](Token token) { return unique_->is_idle(token); };
+        if (!unique_ || std::ranges::all_of(tokens, is_idle)) return tokens.size();
+        std::size_t count = 0;
+        std::size_t ends = 0;
+        while (ends == 0 && count < tokens.size() && unique_->allows(tokens[count])) {
+            // Nothing follows an end.
+            if (pristine_->tokenizer().is_end(tokens[count]))
+                ends = 1;
+            else if (consume(tokens[count]))
+                ++count;
+            else
+                break;
+        }
+        return rollback(count) ? count + ends : 0;
     }
 
     // A lexer keeps every state that it has looked at, and their expressions: of a text of limited
@@ -190,6 +236,7 @@ class LarkMatcher final : public Matcher {
     std::size_t ends_ =
         0;  // end tokens that followed a complete text; llguidance knows not of them
     std::optional<ClosingSearch> search_;
+    std::optional<UniqueItems> unique_;
 };
 
 class LarkGrammar final : public Grammar {
@@ -242,7 +289,7 @@ class LlguidanceCompiler final : public LarkCompiler {
         const bool goes_back = can_go_back(first.get(), mask);
         return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
             std::make_shared<const Pristine>(tokenizer_, literals_of(lark), std::move(pristine),
-                                             goes_back),
+                                             goes_back, UniqueItems::are_in(lark)),
             kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
     }
 

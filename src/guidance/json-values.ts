@@ -17,6 +17,7 @@ import {
 import { writeAllBut } from "./schema/regex/write.ts";
 import type { JsonObject } from "./schema/types.ts";
 import { type Leads, distinctItems, leadingTo, mentionsRuled } from "./schema/write/distinct.ts";
+import { markerItem } from "./schema/write/unique.ts";
 import { fractionsOf } from "./schema/write/fractions.ts";
 
 /** @param schema as `compileSchema` writes it */
@@ -112,7 +113,8 @@ class RuledJson {
     return `"[" ${rule} "]"`;
   }
 
-  #array({ prefixItems = [], items, minItems = 0, maxItems = Infinity }: JsonObject): string {
+  #array(schema: JsonObject): string {
+    const { prefixItems = [], items, minItems = 0, maxItems = Infinity } = schema;
     const name = this.#next();
     const places = (prefixItems as JsonObject[]).map((item) => this.#value(item));
     if (items !== false) this.#rules.push(`${name}: ${this.#value(items as JsonObject)}\n`);
@@ -122,7 +124,8 @@ class RuledJson {
       this.#separator,
       { name, rules: this.#rules },
     );
-    return `"[" ${list} "]"`;
+    const marker = markerItem(schema);
+    return `"[" ${marker === null ? list : `(${list} | ${this.#value(marker)})`} "]"`;
   }
 
   #object({ properties = {}, required = [], additionalProperties }: JsonObject): string {

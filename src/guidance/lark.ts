@@ -2,6 +2,7 @@
 
 import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
+import { withMarkers } from "./schema/write/unique.ts";
 import type { ControlToken } from "./types.ts";
 
 /** Markers as literals and tokens. */
@@ -102,7 +103,7 @@ export function plainJson(schema: JsonObject, style: JsonStyle): string {
     item_separator: style.itemSeparator,
     key_separator: style.keySeparator,
   };
-  return `%json ${JSON.stringify({ ...schema, "x-guidance": options })}`;
+  return `%json ${JSON.stringify({ ...(withMarkers(schema) as JsonObject), "x-guidance": options })}`;
 }
 
 export const anyObject: JsonObject = { type: "object", additionalProperties: {} };

@@ -57,6 +57,9 @@ export interface ScalarAlternative {
   values: readonly Scalar[] | null;
 }
 
+/** The only item of another array beside one whose items must differ: no schema allows it, and no mask lets it through. */
+export type Marker = "number" | "string";
+
 export interface ArrayAlternative {
   type: "array";
   prefix: State[];
@@ -65,6 +68,12 @@ export interface ArrayAlternative {
   max: number;
   /** The items are these, each once at most. */
   distinct?: readonly Scalar[];
+  /** Its items must all differ, and are remembered: the path of the schema that says so. */
+  unique?: string;
+  /** It ends when all its items were there. */
+  runsOut?: true;
+  /** How the masks' engine knows it, where its first item does not tell. */
+  marker?: Marker;
 }
 
 export interface ObjectAlternative {

@@ -444,6 +444,9 @@ describe("rewrites", () => {
 
 describe("what no mask holds is named", () => {
   const manyFormats = ["uri-reference", "url", "uri"].map((format) => ({ format }));
+  const texts = { type: "array", items: { type: "string" } };
+  const integers = { type: "array", items: { type: "integer" } };
+  const oneOfTwo = { type: "string", pattern: "^(?:[ab])$" };
   test.each([
     [
       { properties: { a: { type: "string", pattern: "x(?=y(?=z))" } } },
@@ -451,7 +454,8 @@ describe("what no mask holds is named", () => {
       "pattern",
     ],
     [{ items: { not: { pattern: "(?:abc){20}" } } }, "#/items/not", "pattern"],
-    [{ uniqueItems: true }, "#", "uniqueItems"],
+    [{ anyOf: [{ ...texts, uniqueItems: true }, integers] }, "#/anyOf/0", "uniqueItems"],
+    [{ ...texts, items: oneOfTwo, minItems: 3, uniqueItems: true }, "#", "uniqueItems"],
     [{ properties: { a: { minLength: "2" } } }, "#/properties/a", "minLength"],
     [{ not: { maximum: "2" } }, "#/not", "maximum"],
     [{ properties: { a: { maxLength: 40_001 } } }, "#/properties/a", "maxLength"],

@@ -1,6 +1,6 @@
 /** Arrays: what keywords say of them, and a prefix and a rest that hold it. */
 
-import type { ArrayAlternative, JsonType, Literal, Scalar, State } from "../types.ts";
+import type { ArrayAlternative, JsonType, Literal } from "../types.ts";
 import type { ContainsFact, Facts } from "./facts.ts";
 import {
   type Keyword,
@@ -15,8 +15,8 @@ import {
   never,
   unevaluated,
   unsupported,
-  jsonTypes,
 } from "./keyword.ts";
+import { withoutRepeats } from "./unique.ts";
 
 const types: readonly JsonType[] = ["array"];
 
@@ -215,88 +215,4 @@ function build(facts: Facts, variant: Variant, solver: Solver): ArrayAlternative
   const rest = solver.state(items.map(({ literal }) => literal));
   const array: ArrayAlternative = { type: "array", prefix, rest, min, max: facts.maxItems };
   return facts.unique === null ? [array] : withoutRepeats(array, facts.unique, solver);
-}
-
-function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): ArrayAlternative[] {
-  const { prefix, rest, max } = array;
-  if (max <= 1) return [array];
-  if (prefix.length >= max || !solver.mayHold(rest.literals)) {
-    const tuple = { ...array, max: Math.min(max, prefix.length) };
-    if (areDisjoint(prefix.slice(0, tuple.max), solver)) return [tuple];
-  } else if (prefix.length === 0) {
-    const values = valuesOf(rest, solver);
-    const lists = listsWithoutRepeats(values, array, mostLists[solver.hasRules ? "few" : "all"]);
-    if (lists !== null) {
-      solver.count(lists.length * perList);
-      return lists.map((list) => ({
-        type: "array",
-        prefix: list.map((value) => solver.state([solver.made({ const: value })])),
-        rest,
-        min: list.length,
-        max: list.length,
-      }));
-    }
-    if (solver.hasRules && values !== null && values.length <= mostDistinct)
-      return array.min > values.length
-        ? []
-        : [{ ...array, max: Math.min(max, values.length), distinct: values }];
-  }
-  solver.report({ path, keyword: "uniqueItems", reason: "needs to remember all earlier items" });
-  return [array];
-}
-
-function areDisjoint(states: readonly State[], { mayHold }: Solver): boolean {
-  return states.every((state, index) =>
-    states.slice(index + 1).every((other) => !mayHold([...state.literals, ...other.literals])),
-  );
-}
-
-/** All values of a state, if it has only scalars that are counted. */
-function valuesOf(state: State, { alternatives }: Solver): readonly Scalar[] | null {
-  const values: Scalar[] = [];
-  for (const type of jsonTypes)
-    for (const alternative of alternatives(type, state.literals)) {
-      if (!("values" in alternative) || alternative.values === null) return null;
-      values.push(...alternative.values);
-    }
-  return [...new Set(values)];
-}
-
-/** As far as rules count the bits of their parameter. */
-const mostDistinct = 63;
-/** All arrays that the values make, one by one: where rules cannot tell whether an array has a value, or these are shorter. */
-const mostLists = { few: 20, all: 500 };
-/** Lookups. */
-const perList = 20;
-
-/** @returns null where there are too many */
-function listsWithoutRepeats(
-  values: readonly Scalar[] | null,
-  { min, max }: ArrayAlternative,
-  most: number,
-): Scalar[][] | null {
-  if (values === null) return null;
-  let count = 0;
-  let ofLength = 1;
-  for (let length = 0; length <= Math.min(max, values.length); length++) {
-    count += ofLength;
-    ofLength *= values.length - length;
-  }
-  if (count > most) return null;
-  return arrangements(values, max).filter((list) => list.length >= min);
-}
-
-/** Each selection of at most so many of the values, in every order. */
-function arrangements(values: readonly Scalar[], most: number): Scalar[][] {
-  const found: Scalar[][] = [[]];
-  const extend = (list: Scalar[], left: readonly Scalar[]): void => {
-    if (list.length === most) return;
-    left.forEach((value, index) => {
-      const longer = [...list, value];
-      found.push(longer);
-      extend(longer, left.toSpliced(index, 1));
-    });
-  };
-  extend([], values);
-  return found;
 }

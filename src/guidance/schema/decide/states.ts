@@ -14,6 +14,7 @@ import { Conjunctions } from "../regex/cost.ts";
 import { numbers } from "./numbers.ts";
 import { objectAlternatives } from "./objects.ts";
 import { strings } from "./strings.ts";
+import { withoutMixture } from "./unique.ts";
 
 const maxStates = 20_000;
 /** Properties that may be left out in a row, those of all alternatives together where they begin. */
@@ -114,7 +115,8 @@ export class States {
   }
 
   #workOut(state: State): void {
-    state.alternatives = this.#withinRow(this.#alternativesOf(state), state);
+    const found = withoutMixture(this.#alternativesOf(state), this.#solver);
+    state.alternatives = this.#withinRow(found, state);
   }
 
   #alternativesOf({ literals }: State): Alternative[] {

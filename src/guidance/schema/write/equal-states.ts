@@ -41,8 +41,15 @@ function shapeOf(alternative: Alternative, idOf: (state: State) => number): unkn
       ];
     }
     case "array": {
-      const { prefix, rest, min, max, distinct = null } = alternative;
-      return { prefix: prefix.map(idOf), rest: idOf(rest), min, max: String(max), distinct };
+      const { prefix, rest, min, max, distinct = null, marker } = alternative;
+      return {
+        prefix: prefix.map(idOf),
+        rest: idOf(rest),
+        min,
+        max: String(max),
+        distinct,
+        marker,
+      };
     }
     default:
       return alternative.schema;

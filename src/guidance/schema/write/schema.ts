@@ -3,6 +3,7 @@
 import type { States } from "../decide/states.ts";
 import { distinctKeyword } from "./distinct.ts";
 import { equalStates } from "./equal-states.ts";
+import { uniqueKeyword } from "./unique.ts";
 import type {
   Alternative,
   ArrayAlternative,
@@ -141,7 +142,7 @@ class SchemaWriter {
     }
   }
 
-  #array({ prefix, rest, min, max, distinct }: ArrayAlternative): JsonObject {
+  #array({ prefix, rest, min, max, distinct, marker }: ArrayAlternative): JsonObject {
     if (distinct !== undefined)
       return { type: "array", [distinctKeyword]: distinct, minItems: min, maxItems: max };
     const dead = prefix.findIndex((state) => !this.#live.has(state));
@@ -156,6 +157,7 @@ class SchemaWriter {
       items,
       ...(min > 0 ? { minItems: min } : {}),
       ...(limit < Infinity ? { maxItems: limit } : {}),
+      ...(marker !== undefined && limit > 1 ? { [uniqueKeyword]: marker } : {}),
     };
   }
 
