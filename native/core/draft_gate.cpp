@@ -32,6 +32,8 @@ constexpr double kLeastChance = 0.05;
 // tokens; and what it owes at most, for a step that took far longer than expected.
 constexpr double kRiskedByText = 0.015;
 constexpr double kMostOwedByText = 1.0;
+// So many proposals in a row that begin with what the text then says: it repeats something.
+constexpr std::int32_t kRepeats = 8;
 
 // A time that was not measured for so many steps is measured again when a draft could pay.
 constexpr std::int64_t kStaleAfter = 500;
@@ -89,6 +91,13 @@ double DraftRecord::chance(const Draft& draft, std::size_t token, double usual) 
 
 void DraftAccount::count(double cost, std::int32_t right) {
     left_ = std::max(left_ + kRiskedByText + right - cost, -kMostOwedByText);
+}
+
+void DraftAccount::saw(bool right) {
+    right_in_a_row_ = right ? right_in_a_row_ + 1 : 0;
+    if (right_in_a_row_ < kRepeats) return;
+    right_in_a_row_ = 0;
+    left_ = std::max(left_, kAtFirst);
 }
 
 double DraftGate::usual_chance(const Draft& draft, std::size_t token) const {

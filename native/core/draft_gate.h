@@ -55,10 +55,14 @@ class DraftAccount {
     // A step of the sequence made a token without drafts, and `right` more by them; their rows took
     // as long as `cost` tokens.
     void count(double cost, std::int32_t right);
+    // A step made one token, and a draft would have begun with it, or not. Where that was so for
+    // long, drafts are tried again whatever earlier ones have cost.
+    void saw(bool right);
 
    private:
     static constexpr double kAtFirst = 1.0;
     double left_ = kAtFirst;
+    std::int32_t right_in_a_row_ = 0;
 };
 
 class DraftGate {

@@ -242,6 +242,7 @@ void Scheduler::judge_proposal(SequenceId id) {
     const bool wrong = in_said != said.end() && in_proposal != sequence->proposal.tokens.end();
     sequence->drafts.count(sequence->proposal, right, wrong);
     gate_.record().count(sequence->proposal, right, wrong);
+    if (said.size() == 1 && !sequence->proposal.by_model) sequence->draft_account.saw(right > 0);
 }
 
 // What the rows of the sequences' own texts took longer is shared by their number.

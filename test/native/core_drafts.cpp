@@ -160,6 +160,20 @@ TEST(an_account_earns_by_what_was_right_and_by_time) {
     CHECK(account.left() > 0.4 && account.left() < 0.6);
 }
 
+TEST(an_account_opens_again_where_proposals_are_right_for_long) {
+    DraftAccount account;
+    account.count(50.0, 0);
+    for (int round = 0; round < 3; ++round) {
+        for (int token = 0; token < 7; ++token)
+            account.saw(true);
+        account.saw(false);
+    }
+    CHECK_EQ(account.left(), -1.0);
+    for (int token = 0; token < 8; ++token)
+        account.saw(true);
+    CHECK_EQ(account.left(), 1.0);
+}
+
 TEST(a_draft_model_is_asked_where_it_pays) {
     DraftGate gate(streams());
     teach(gate, 10.0, 0.5);
