@@ -241,8 +241,8 @@ LoadOptions to_load_options(const Napi::Value& value) {
     }
     if (fields.has("targetItlMs"))
         options.loop.scheduler.target_itl_ms = fields.int32("targetItlMs", 0, kMaxInt32);
-    if (fields.has("shortChunks"))
-        options.loop.scheduler.short_chunks = fields.boolean("shortChunks");
+    if (fields.has("elasticTarget"))
+        options.loop.scheduler.elastic_target = fields.boolean("elasticTarget");
     backend.forks = options.loop.scheduler.ram_limit > 0;
     if (fields.has("draftLimit"))
         options.loop.scheduler.draft_limit = fields.int32("draftLimit", 0, kMaxInt32);

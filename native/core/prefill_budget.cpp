@@ -26,13 +26,30 @@ void PrefillBudget::took(std::int32_t prefill_rows, double milliseconds) {
     learn(row_ms_, beyond / prefill_rows);
 }
 
-std::int32_t PrefillBudget::rows() const {
+double PrefillBudget::step_ms() const {
+    if (!elastic_) return target_ms_;
+    const double cheap = std::min(target_ms_, std::max(kShort, kCheap * decode_ms_));
+    return std::max(cheap, kFair * decode_ms_);
+}
+
+double PrefillBudget::rows_within(double step_ms) const {
     constexpr double kMost = std::numeric_limits<std::int32_t>::max();
-    if (target_ms_ <= 0.0 || row_ms_ <= 0.0) return std::numeric_limits<std::int32_t>::max();
-    double step_ms = target_ms_;
-    if (short_chunks_) step_ms = std::min(step_ms, std::max(kShort, kCheap * decode_ms_));
-    const double rows = (step_ms - decode_ms_) / row_ms_;
-    return static_cast<std::int32_t>(std::clamp(rows, static_cast<double>(kLeast), kMost));
+    if (target_ms_ <= 0.0 || row_ms_ <= 0.0) return kMost;
+    return std::clamp((step_ms - decode_ms_) / row_ms_, static_cast<double>(kLeast), kMost);
+}
+
+std::int32_t PrefillBudget::rows() const {
+    return static_cast<std::int32_t>(rows_within(step_ms()));
+}
+
+std::int32_t PrefillBudget::rows_for(std::int32_t rest) const {
+    if (!elastic_) return rows();
+    const double longest_ms = std::min(kLong * target_ms_, kCheap * decode_ms_);
+    return rest <= rows_within(longest_ms) ? std::max(rest, rows()) : rows();
+}
+
+std::int32_t PrefillBudget::pause_after(std::int32_t prefill_rows) const {
+    return elastic_ ? std::max(prefill_rows / rows() - 1, 0) : 0;
 }
 
 }  // namespace fermata

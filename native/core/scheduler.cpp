@@ -19,6 +19,9 @@ constexpr std::int32_t kEnoughPrefillRows = 128;
 // tools end together, so a later resume has less work in front of it.
 constexpr std::int32_t kDecodeOnlySteps = 2;
 
+// What a row of a prompt is taken to take before that was measured, in milliseconds.
+constexpr double kUnknownRowMs = 1.0;
+
 // Rows of prompts in a step whose log-probabilities are told: each has a vector of logits.
 constexpr std::int32_t kPromptRows = 64;
 
@@ -33,7 +36,7 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       shape_(backend.shape()),
       retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit),
       gate_(shape_),
-      prefill_budget_(config.target_itl_ms, config.short_chunks) {
+      prefill_budget_(config.target_itl_ms, config.elastic_target) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
     if (!shape_.partial_truncate)
@@ -56,7 +59,7 @@ bool Scheduler::step(Milliseconds now) {
     return true;
 }
 
-std::vector<Sequence*> Scheduler::running_in_order(bool reading) const {
+std::vector<Sequence*> Scheduler::running_with_rows(bool reading) const {
     std::vector<Sequence*> found;
     for (const SequenceId id : running_) {
         Sequence* sequence = sequences_.at(id).get();
@@ -64,10 +67,20 @@ std::vector<Sequence*> Scheduler::running_in_order(bool reading) const {
             found.push_back(sequence);
         }
     }
-    std::stable_sort(found.begin(), found.end(), [](const Sequence* a, const Sequence* b) {
-        return a->goes_first > b->goes_first;
-    });
     return found;
+}
+
+// First the prompt that would have been read first if each had been alone since it came: a short
+// one does not wait for a long one, and a long one lets pass only what came before it should have
+// been done.
+std::vector<Sequence*> Scheduler::prompts_in_order() const {
+    const double row_ms = prefill_budget_.row_ms() > 0.0 ? prefill_budget_.row_ms() : kUnknownRowMs;
+    const auto alone_until = [row_ms](const Sequence* sequence) {
+        return static_cast<double>(sequence->waits_since) + row_ms * sequence->rows_left();
+    };
+    std::vector<Sequence*> prompts = running_with_rows(true);
+    std::ranges::stable_sort(prompts, {}, alone_until);
+    return prompts;
 }
 
 void Scheduler::plan_batch() {
@@ -134,6 +147,7 @@ std::int32_t Scheduler::most_told_rows() const {
 
 void Scheduler::plan_together() {
     std::int32_t budget = config_.step_token_budget;
+    std::int32_t decode_rows = 0;
     std::int32_t prefill_rows = 0;
     std::int32_t prefill_limit = budget;  // lowered where that many rows have no cells
     std::int32_t told_rows = 0;           // that may still have logits to tell of
@@ -156,15 +170,18 @@ void Scheduler::plan_together() {
         told_rows = most_told_rows();
         Sequence* const alone = suspected_with_rows();
         if (alone != nullptr) take(*alone);
-        for (Sequence* sequence : running_in_order(false)) {
+        for (Sequence* sequence : running_with_rows(false)) {
             if (alone == nullptr) take(*sequence);
         }
-        const std::int32_t decode_rows = config_.step_token_budget - budget;
+        decode_rows = config_.step_token_budget - budget;
         budget = std::min(budget, prefill_limit);
-        if (!shares_.empty()) budget = std::min(budget, prefill_budget_.rows());
+        const auto prompts = prompts_in_order();
+        const std::int32_t rest = prompts.empty() ? 0 : prompts.front()->rows_left();
+        if (!shares_.empty())
+            budget = std::min(budget, prefill_budget_.rows_for(rest <= budget ? rest : 0));
         const std::int32_t left = budget;
         if (alone == nullptr && (shares_.empty() || decode_only_steps_ == 0)) {
-            for (Sequence* sequence : running_in_order(true)) {
+            for (Sequence* sequence : prompts) {
                 if (left - budget >= kEnoughPrefillRows) break;
                 take(*sequence);
             }
@@ -176,8 +193,10 @@ void Scheduler::plan_together() {
     }
     if (suspected_with_rows() != nullptr) return;
     prefill_rows += plan_extensions(prefill_rows);
-    if (prefill_rows >= kEnoughPrefillRows) {
-        decode_only_steps_ = kDecodeOnlySteps;
+    const std::int32_t spread = prefill_rows >= kEnoughPrefillRows ? kDecodeOnlySteps : 0;
+    const std::int32_t repaid = decode_rows > 0 ? prefill_budget_.pause_after(prefill_rows) : 0;
+    if (const std::int32_t pause = std::max(spread, repaid); pause > 0) {
+        decode_only_steps_ = pause;
     } else if (decode_only_steps_ > 0) {
         --decode_only_steps_;
     }

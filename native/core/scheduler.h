@@ -42,7 +42,7 @@ struct SchedulerConfig {
     bool drafts_may_change_bits = true;  // false: none where CacheShape::keeps_bits is false
     // Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit.
     std::int32_t target_itl_ms = 0;
-    bool short_chunks = false;  // see PrefillBudget
+    bool elastic_target = false;  // see PrefillBudget
 };
 
 class Scheduler {
@@ -180,7 +180,8 @@ class Scheduler {
     void erase(SequenceId id);
     Event& emit(EventKind kind, Sequence& sequence);
     Sequence* find(SequenceId id);
-    std::vector<Sequence*> running_in_order(bool reading) const;
+    std::vector<Sequence*> running_with_rows(bool reading) const;
+    std::vector<Sequence*> prompts_in_order() const;
 
     SchedulerConfig config_;
     Backend& backend_;

@@ -51,7 +51,8 @@ SimulatedEngineConfig to_config(const Napi::Value& value) {
     config.scheduler.parallel = fields.int32("parallel", 1, 256);
     config.scheduler.step_token_budget = fields.int32("stepTokenBudget", 1, kMost);
     config.scheduler.target_itl_ms = fields.int32("targetItlMs", 0, kMost);
-    config.scheduler.short_chunks = fields.has("shortChunks") && fields.boolean("shortChunks");
+    config.scheduler.elastic_target =
+        fields.has("elasticTarget") && fields.boolean("elasticTarget");
     config.scheduler.ram_limit = fields.integer("ramBytes", 0, kMostExact);
     config.scheduler.disk_limit = fields.integer("diskBytes", 0, kMostExact);
     config.bytes_per_token = fields.integer("bytesPerToken", 1, kMost);

@@ -111,7 +111,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
         }),
     stepTokenBudget,
     targetItlMs: whole("targetItlMs", 250, 0, maximumInt32),
-    shortChunks: options.targetItlMs === undefined,
+    elasticTarget: options.targetItlMs === undefined,
     microBatch: Math.min(whole("microBatch", 512, 1, 16_384), stepTokenBudget),
     holdLeaseMs: whole("holdLeaseMs", 600_000, 1, maximumInt32),
     maxQueue: whole("maxQueue", defaultMaxQueue, 0, 65_536),

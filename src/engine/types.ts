@@ -70,7 +70,8 @@ export interface EngineOptions {
   microBatch?: number | undefined;
   /**
    * Milliseconds that a running sequence should wait for its next token while the prompts of others are
-   * computed; 0: no limit. Default: 34, or eleven times what a step without prompts takes, at most 250.
+   * computed; 0: no limit. Default: 34, or eleven times what a step without prompts takes, at most 250,
+   * or twice that step if it is more; the rest of a prompt may take a second (native/core/prefill_budget.h).
    */
   targetItlMs?: number | undefined;
   maxQueue?: number | undefined;

@@ -62,8 +62,8 @@ export interface NativeLoadOptions {
   stepTokenBudget: number;
   /** Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit. */
   targetItlMs: number;
-  /** No more prefill rows beside decode rows either than make the pass over the weights cheap. */
-  shortChunks: boolean;
+  /** The target is nobody's wish: steps take less or more where that serves all (native/core/prefill_budget.h). */
+  elasticTarget: boolean;
   /** Rows per pass over the weights. */
   microBatch: number;
   /** A hold that is neither resumed nor released for so long fails with `lease_expired`. */

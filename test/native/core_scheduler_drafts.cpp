@@ -366,8 +366,8 @@ TEST(a_text_that_drafts_find_nothing_for_takes_hardly_longer) {
     CHECK(took < (1.015 + 1.0 / 160) * alone);
 }
 
-// What rows take is not known before the first draft, which is wrong: they cost more than time gives
-// back within the answer.
+// What rows take is not known before the first draft, which is wrong: they cost more than time
+// gives back within the answer.
 TEST(after_a_wrong_draft_a_text_that_repeats_another_has_drafts_again) {
     constexpr Cost cost{20.0, 20.0};
     Timed with(cost, std::nullopt), without(cost, std::nullopt, 0);

@@ -17,7 +17,7 @@ function simulatedEngine(shape) {
     ...engine,
     // As an engine has them by default.
     targetItlMs: 250,
-    shortChunks: true,
+    elasticTarget: true,
     slots: engine.parallel + retainedSlots,
     ramBytes: cacheRam * 2 ** 20,
     diskBytes: 0,

@@ -31,7 +31,7 @@ describe("resolveOptions", () => {
       draftMtp: false,
       stepTokenBudget: 512,
       targetItlMs: 250,
-      shortChunks: true,
+      elasticTarget: true,
       microBatch: 512,
       holdLeaseMs: 600_000,
       maxQueue: 256,
