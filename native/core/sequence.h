@@ -96,9 +96,9 @@ struct Sequence {
     std::optional<TokenLogprobs> logprobs = {};  // of the last sampled token
     std::vector<float> logits = {};              // of that token, while the guide decides
     bool pause_requested = false;
-    bool admitted = false;           // at least once; cached tokens were counted then
-    bool goes_first = false;         // gets a place first: resumed, preempted, or it has waited long
-    std::int32_t lets_pass = 0;      // so many that came later, see save_what_waits
+    bool admitted = false;       // at least once; cached tokens were counted then
+    bool goes_first = false;     // gets a place first: resumed, preempted, or it has waited long
+    std::int32_t lets_pass = 0;  // so many that came later, see save_what_waits
     Milliseconds yields_since = -1;  // to those whose cells it would take; -1: not yet
     bool suspected = false;          // a batch with its rows failed: it is decoded alone now
     Milliseconds waits_since = -1;   // for its first token of this round; -1: not seen yet

@@ -351,10 +351,11 @@ TEST(a_step_shares_no_more_when_it_has_moved_much) {
     HeavyBackend backend(streams(4, 512, 300));
     Scheduler scheduler({.parallel = 4, .step_token_budget = 300, .disk_limit = 1 << 30}, backend,
                         nullptr, &files);
-    // Both have computed in the same step what they share.
+    // Both have computed in the same step what they share: the shorter prompt is read first.
+    constexpr std::uint32_t kOwn[] = {20, 120};
     for (const auto& [id, shared] : {std::pair{1, 340}, std::pair{2, 260}})
         scheduler.submit({.id = static_cast<SequenceId>(id),
-                          .prompt = words(static_cast<std::uint32_t>(id), shared + 20u),
+                          .prompt = words(static_cast<std::uint32_t>(id), shared + kOwn[id - 1]),
                           .limits = {.max_tokens = 8},
                           .shared = shared});
     const auto step = [&] {
@@ -370,7 +371,7 @@ TEST(a_step_shares_no_more_when_it_has_moved_much) {
     CHECK_EQ(place.writes, 2);
     for (int i = 0; i < 30; ++i)
         step();
-    CHECK_EQ(scheduler.stats().prefilled_tokens, 340 + 260 + 2 * 20);
+    CHECK_EQ(scheduler.stats().prefilled_tokens, 340 + 260 + 20 + 120);
     CHECK(place.claims.empty());
     CHECK(place.files[0].head.tokens == words(1, 340));
     CHECK(place.files[1].head.tokens == words(2, 260));
