@@ -1,6 +1,12 @@
 /** The generation behind a response: its items as messages, its tools, and the tool loop. */
 
-import type { ChatRequest, HeldTurn, WrittenRound } from "../../chat/types.ts";
+import type {
+  ChatMessage,
+  ChatRequest,
+  HeldTurn,
+  PromptRequest,
+  WrittenRound,
+} from "../../chat/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { messagesFor, type RunContext, runEvents } from "../answer/answer.ts";
@@ -47,11 +53,15 @@ export async function generateResponse(
   const { templateVariables } = request;
   const maxTokens = request.maxOutputTokens ?? target.maxTokens;
   const scope = { tools: plan.offered, templateVariables, owner };
-  const messages = await fitted(target.instruct(read), request, target, {
-    maxTokens,
-    signal,
-    promptOf: (some) => ({ messages: messagesFor(plan.mode, some), ...scope }),
+  const whole = target.instruct(read);
+  const promptOf = (some: readonly ChatMessage[]): PromptRequest => ({
+    messages: messagesFor(plan.mode, some),
+    ...scope,
   });
+  const messages =
+    request.truncation === "auto"
+      ? await fitted(whole, target, { maxTokens, signal, promptOf })
+      : whole;
   const conversation = {
     messages,
     sampling: request.sampling,

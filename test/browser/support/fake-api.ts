@@ -2,8 +2,8 @@
 // answers with events that a test made up. Nothing here knows a model.
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import { fileURLToPath } from "node:url";
-import { readPageFiles } from "../../../src/server/about/page.ts";
-import { pageRoutes } from "../../../src/server/about/page.ts";
+import { pageRoutes, readPageFiles } from "../../../src/server/about/page.ts";
+import { addressOf } from "../../../src/server/route.ts";
 import {
   applyEvent,
   type ConversationState,
@@ -107,7 +107,7 @@ export class FakeApi {
     this.#app = Fastify({ forceCloseConnections: true });
     const page = readPageFiles(pageDirectory);
     if (page === null) throw new Error("The page is not built: npm run setup.");
-    for (const route of pageRoutes(page)) this.#app.route(route);
+    for (const route of pageRoutes(page)) this.#app.route({ ...route, ...addressOf(route) });
     this.#addRoutes(this.#app);
   }
 

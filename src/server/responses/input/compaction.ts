@@ -98,11 +98,16 @@ async function askForSummary(
 ) {
   const scope = { templateVariables, owner };
   const maxTokens = Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize);
-  const history = await fitted(target.instruct(messages), body, target, {
-    maxTokens,
-    signal,
-    promptOf: (some) => ({ messages: withRequest(some), tools: [], ...scope }),
+  const whole = target.instruct(messages);
+  const promptOf = (some: readonly ChatMessage[]): PromptRequest => ({
+    messages: withRequest(some),
+    tools: [],
+    ...scope,
   });
+  const history =
+    body.truncation === "auto"
+      ? await fitted(whole, target, { maxTokens, signal, promptOf })
+      : whole;
   return {
     messages: withRequest(history),
     sampling: body.sampling,

@@ -1,10 +1,8 @@
 /** `truncation: "auto"`: drops the oldest parts that do not fit into the context. */
 
-import type { PromptRequest } from "../../../chat/types.ts";
-import type { ResponsesRequest } from "../request.ts";
+import type { ChatMessage, PromptRequest } from "../../../chat/types.ts";
 import type { Target } from "../../answer/target.ts";
 import { countSystems } from "../../../chat/template/normalize.ts";
-import type { ChatMessage } from "../../../chat/types.ts";
 import { FermataError } from "../../../errors.ts";
 
 /** Of the context, what an answer gets at most before turns are dropped for it. */
@@ -53,10 +51,9 @@ export async function fitHistory(messages: ChatMessage[], fit: Fit): Promise<Cha
   return after(cuts[first]!);
 }
 
-/** The messages for a prompt: all of them, or with `truncation: "auto"` those that fit. @param promptOf what the model reads of some */
+/** The messages for a prompt that fit. @param promptOf what the model reads of some */
 export async function fitted(
   messages: ChatMessage[],
-  { truncation }: Pick<ResponsesRequest, "truncation">,
   { chat, contextSize }: Pick<Target, "chat" | "contextSize">,
   {
     promptOf,
@@ -65,7 +62,6 @@ export async function fitted(
     promptOf(some: readonly ChatMessage[]): PromptRequest;
   },
 ): Promise<ChatMessage[]> {
-  if (truncation !== "auto") return messages;
   const count: Fit["count"] = (some) => chat.countPromptTokens(promptOf(some), { mayExceed: true });
   return await fitHistory(messages, { contextSize, count, ...fit });
 }
