@@ -48,8 +48,4 @@ std::int32_t PrefillBudget::rows_for(std::int32_t rest) const {
     return rest <= rows_within(longest_ms) ? std::max(rest, rows()) : rows();
 }
 
-std::int32_t PrefillBudget::pause_after(std::int32_t prefill_rows) const {
-    return elastic_ ? std::max(prefill_rows / rows() - 1, 0) : 0;
-}
-
 }  // namespace fermata

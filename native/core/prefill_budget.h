@@ -11,7 +11,7 @@ class PrefillBudget {
     // `target_ms`: what a step with decode rows and prefill rows should take at most; 0: no limit.
     // `elastic`: the target is nobody's wish. Then a step has fewer rows where that costs little,
     // more where the passes over the weights would be most of the work, and the whole rest of a
-    // prompt where few long steps save many; decode-only steps make up for these.
+    // prompt where few long steps save many.
     explicit PrefillBudget(std::int32_t target_ms, bool elastic = false)
         : target_ms_(target_ms), elastic_(elastic) {}
 
@@ -21,9 +21,6 @@ class PrefillBudget {
     std::int32_t rows() const;
     // The same where the next prompt has `rest` rows left: all of them if they may be one step.
     std::int32_t rows_for(std::int32_t rest) const;
-    // Decode-only steps after a step of so many prefill rows: then those who decode had as many
-    // tokens as beside steps of rows().
-    std::int32_t pause_after(std::int32_t prefill_rows) const;
     // What a prefill row takes; 0 while nothing was measured.
     double row_ms() const { return row_ms_; }
 

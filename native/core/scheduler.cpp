@@ -15,8 +15,8 @@ namespace {
 // enough rows, and a finished prompt's first token need not wait for other prompts.
 constexpr std::int32_t kEnoughPrefillRows = 128;
 
-// Steps that only decode, after a step with this many prefill rows. They spread sequences whose
-// tools end together, so a later resume has less work in front of it.
+// Steps that only decode, after a step with this many prefill rows or more than the budget's. They
+// spread sequences whose tools end together, so a later resume has less work in front of it.
 constexpr std::int32_t kDecodeOnlySteps = 2;
 
 // What a row of a prompt is taken to take before that was measured, in milliseconds.
@@ -193,10 +193,8 @@ void Scheduler::plan_together() {
     }
     if (suspected_with_rows() != nullptr) return;
     prefill_rows += plan_extensions(prefill_rows);
-    const std::int32_t spread = prefill_rows >= kEnoughPrefillRows ? kDecodeOnlySteps : 0;
-    const std::int32_t repaid = decode_rows > 0 ? prefill_budget_.pause_after(prefill_rows) : 0;
-    if (const std::int32_t pause = std::max(spread, repaid); pause > 0) {
-        decode_only_steps_ = pause;
+    if (prefill_rows >= kEnoughPrefillRows || prefill_rows > prefill_budget_.rows()) {
+        decode_only_steps_ = kDecodeOnlySteps;
     } else if (decode_only_steps_ > 0) {
         --decode_only_steps_;
     }

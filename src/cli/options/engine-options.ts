@@ -99,7 +99,7 @@ export const engineOptions = inGroup("Engine", {
     min: 0,
     max: 600_000,
     value: "MS",
-    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed in pieces. 0: no limit. Default: 34, or more (up to 250) where the model is slow and small pieces would cost too much; the end of a prompt may then take a second at once, and tokens without prompts between them make up for it.",
+    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed in pieces. 0: no limit. Default: 34, or more (up to 250) where the model is slow and small pieces would cost too much; the end of a prompt may then take a second at once.",
     fromFolder: true,
   },
   contextCache: {
