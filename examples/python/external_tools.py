@@ -5,14 +5,13 @@
 """
 
 import json
-import os
 
 import openai
 
-client = openai.OpenAI(
-    base_url=os.environ.get("FERMATA_URL", "http://127.0.0.1:8000/v1"),
-    api_key=os.environ.get("FERMATA_KEY", "none"),
-)
+from find_server import find_server
+
+base_url, api_key = find_server("npm start")
+client = openai.OpenAI(base_url=base_url, api_key=api_key)
 tools = [
     {
         "type": "function",

@@ -5,12 +5,12 @@
 """
 
 import json
-import os
 import sys
 import urllib.request
 
-BASE_URL = os.environ.get("FERMATA_URL", "http://127.0.0.1:8000/v1")
-API_KEY = os.environ.get("FERMATA_KEY", "none")
+from find_server import find_server
+
+BASE_URL, API_KEY = find_server("npm start -- --mcp-config examples/mcp.json")
 
 
 def post(path, body):

@@ -4,15 +4,16 @@
     python3 examples/python/streaming_with_mcp.py
 """
 
-import os
 import sys
 
 import openai
 
-client = openai.OpenAI(
-    base_url=os.environ.get("FERMATA_URL", "http://127.0.0.1:8000/v1"),
-    api_key=os.environ.get("FERMATA_KEY", "none"),
+from find_server import find_server
+
+base_url, api_key = find_server(
+    "npm start -- --mcp-command npx --mcp-args=-y,@modelcontextprotocol/server-filesystem,/tmp/demo/docs"
 )
+client = openai.OpenAI(base_url=base_url, api_key=api_key)
 question = "List the files in /tmp/demo/docs, then read notes.txt and tell me what it says."
 
 # No `tools`: the MCP servers' are in the prompt, and their calls are run by the server.

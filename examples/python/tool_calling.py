@@ -8,12 +8,12 @@
 import ast
 import json
 import operator
-import os
 import sys
 import urllib.request
 
-BASE_URL = os.environ.get("FERMATA_URL", "http://127.0.0.1:8000/v1")
-API_KEY = os.environ.get("FERMATA_KEY", "none")
+from find_server import find_server
+
+BASE_URL, API_KEY = find_server("npm start")
 MAX_ROUNDS = 8
 
 WEATHER = {"Tokyo": (19, "rainy"), "Paris": (21, "sunny"), "Oslo": (4, "snowy")}

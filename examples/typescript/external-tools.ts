@@ -4,11 +4,9 @@
 //   npx tsx examples/typescript/external-tools.ts
 import OpenAI from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import { findServer } from "./find-server.ts";
 
-const client = new OpenAI({
-  baseURL: process.env["FERMATA_URL"] ?? "http://127.0.0.1:8000/v1",
-  apiKey: process.env["FERMATA_KEY"] ?? "none",
-});
+const client = new OpenAI(await findServer("npm start"));
 const tools = [
   {
     type: "function" as const,

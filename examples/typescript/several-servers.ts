@@ -3,11 +3,10 @@
 //   npm start -- --mcp-config examples/mcp.json
 //   npx tsx examples/typescript/several-servers.ts
 import OpenAI from "openai";
+import { findServer } from "./find-server.ts";
 
-const client = new OpenAI({
-  baseURL: process.env["FERMATA_URL"] ?? "http://127.0.0.1:8000/v1",
-  apiKey: process.env["FERMATA_KEY"] ?? "none",
-});
+const start = "npm start -- --mcp-config examples/mcp.json";
+const client = new OpenAI(await findServer(start));
 const given = process.argv.slice(2);
 const questions = ["What is the weather in Paris?", "Read the file notes.txt"];
 

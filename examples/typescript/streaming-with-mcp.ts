@@ -3,11 +3,11 @@
 //   npm start -- --mcp-command npx --mcp-args=-y,@modelcontextprotocol/server-filesystem,/tmp/demo/docs
 //   npx tsx examples/typescript/streaming-with-mcp.ts
 import OpenAI from "openai";
+import { findServer } from "./find-server.ts";
 
-const client = new OpenAI({
-  baseURL: process.env["FERMATA_URL"] ?? "http://127.0.0.1:8000/v1",
-  apiKey: process.env["FERMATA_KEY"] ?? "none",
-});
+const start =
+  "npm start -- --mcp-command npx --mcp-args=-y,@modelcontextprotocol/server-filesystem,/tmp/demo/docs";
+const client = new OpenAI(await findServer(start));
 const question = "List the files in /tmp/demo/docs, then read notes.txt and tell me what it says.";
 
 // No `tools`: the MCP servers' are in the prompt, and their calls are run by the server.

@@ -7,11 +7,9 @@ import type {
   ChatCompletionMessageParam,
   ChatCompletionTool,
 } from "openai/resources/chat/completions";
+import { findServer } from "./find-server.ts";
 
-const client = new OpenAI({
-  baseURL: process.env["FERMATA_URL"] ?? "http://127.0.0.1:8000/v1",
-  apiKey: process.env["FERMATA_KEY"] ?? "none",
-});
+const client = new OpenAI(await findServer("npm start"));
 const maxRounds = 8;
 
 const weather: Record<string, { temperature: number; condition: string }> = {

@@ -41,7 +41,8 @@ export function documentSchema(format: DocumentFormat): SchemaUse | null {
       };
     case "json_schema": {
       const { schema, field, strict, alwaysStrict } = format;
-      return { schema, options, subject, field, strict, alwaysStrict };
+      const refusesMistakes = true;
+      return { schema, options, subject, field, strict, alwaysStrict, refusesMistakes };
     }
     default:
       return null;

@@ -35,6 +35,8 @@ export interface SchemaUse {
   strict: boolean;
   /** The wire has no `strict` for it. */
   alwaysStrict?: boolean | undefined;
+  /** A keyword with a value that no draft allows is an error, `strict` or not. */
+  refusesMistakes?: true;
 }
 
 interface KeyedJob extends CompileJob {
@@ -77,6 +79,7 @@ class SchemaStore {
       const result = results.get(job.key)!;
       if (result instanceof FermataError) throw refusal(use, result);
       if (!result.isTimedOut) this.#kept.set(job.key, result);
+      if (use.refusesMistakes) checkMistakes(use, result);
       if (use.strict) checkStrict(use, result);
       return result;
     });
@@ -186,6 +189,14 @@ function isTooDear(code: ErrorCode): boolean {
 
 function refusal({ subject, field }: SchemaUse, cause: FermataError): FermataError {
   return new FermataError(cause.code, `${subject}: ${cause.message}`, { param: field, cause });
+}
+
+function checkMistakes(use: SchemaUse, { issues }: GuidedSchema): void {
+  const mistake = issues.find(({ isMistake }) => isMistake);
+  if (mistake === undefined) return;
+  const { path, keyword, reason } = mistake;
+  const message = `At ${path} the keyword "${keyword}" ${reason}. Send a value that JSON Schema allows there.`;
+  throw refusal(use, new FermataError("invalid_schema", message));
 }
 
 function checkStrict(use: SchemaUse, { issues: [issue], isTimedOut }: GuidedSchema): void {

@@ -76,7 +76,7 @@ import { toolsRoute } from "./about/tools.ts";
 const maxParamLength = 256;
 /** For a request to arrive as a whole; its answer may take as long as it takes. */
 const receiveTimeoutMs = 5 * 60_000;
-const allMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+const allMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
 
 /** Closing it cancels what runs. The services are the caller's to close, afterwards. */
 export function buildServer(services: ServerServices, config: ServerConfig): FastifyInstance {
@@ -186,7 +186,9 @@ function countRequests(app: FastifyInstance, metrics: Metrics): void {
 function refuseOtherMethods(app: FastifyInstance, routes: readonly BareRoute[]): void {
   for (const url of new Set(routes.map((route) => addressOf(route).url))) {
     const same = routes.filter((route) => addressOf(route).url === url);
-    const allowed: string[] = same.map((route) => addressOf(route).method);
+    const told: string[] = same.map((route) => addressOf(route).method);
+    // Fastify answers HEAD where there is GET.
+    const allowed = told.includes("GET") ? [...told, "HEAD"] : told;
     app.route({
       config: same[0]?.config ?? {},
       method: allMethods.filter((method) => !allowed.includes(method)),
@@ -195,7 +197,7 @@ function refuseOtherMethods(app: FastifyInstance, routes: readonly BareRoute[]):
         reply.header("allow", allowed.join(", "));
         throw new FermataError(
           "method_not_allowed",
-          `${documentedPath(url)} takes ${allowed.join(" and ")}, not ${request.method}.`,
+          `${documentedPath(url)} takes ${told.join(" and ")}, not ${request.method}.`,
         );
       },
       handler: async () => {},

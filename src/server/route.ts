@@ -23,7 +23,7 @@ export interface Route extends BareRoute {
   status?: 101 | 200 | 201 | 202 | 204;
   /** Body of a success that is not streamed; null: not JSON, or none. */
   answer: Schema | null;
-  /** May answer with server-sent events. Those that no other server's documentation has stand here, by type. */
+  /** May answer with server-sent events. Those that no other server's documentation has stand here, by type; those without one as `message`. */
   streams?: true | Record<string, Schema>;
   /** May answer with lines of JSON, each of them as the body of an answer that is not streamed. */
   lines?: true;

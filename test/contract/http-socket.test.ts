@@ -84,6 +84,21 @@ describe("over a socket", () => {
     },
   );
 
+  test("a client that closes its sending side has left, as far as can be told", async () => {
+    const world = createWorld();
+    world.chat.script = [{ hang: true }];
+    const url = new URL(await listen(world));
+    const socket = connect(Number(url.port), url.hostname);
+    const body = JSON.stringify(hello);
+    socket.end(
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    let answer = "";
+    for await (const piece of socket) answer += String(piece);
+    expect(answer).toBe("");
+    await eventually(() => expect(world.chat.requests[0]?.signal!.aborted ?? true).toBe(true));
+  });
+
   test("a client that leaves the queue before the first token cancels too", async () => {
     const world = createWorld();
     world.chat.script = [{ hang: true }];

@@ -57,12 +57,34 @@ test("every route is in it and described, and nothing that is no route", async (
   for (const [path, methods] of Object.entries(paths)) {
     // Whatever it does not tell of is refused.
     const other = await world.app.inject({ method: "PUT", url: path });
+    const told = Object.keys(methods);
     expect(other.headers["allow"]?.toString().toLowerCase().split(", ").toSorted()).toEqual(
-      Object.keys(methods).toSorted(),
+      [...told, ...(told.includes("get") ? ["head"] : [])].toSorted(),
     );
   }
   expect(paths).toHaveProperty(["/v1/chat/completions", "post"]);
   expect(paths).toHaveProperty(["/openapi.json", "get"]);
+});
+
+test("HEAD gets the head of what GET gets; where there is no GET it gets what is allowed", async () => {
+  const { paths } = await document();
+  for (const [path, methods] of Object.entries(paths)) {
+    const url = path.replaceAll(/\{\w+\}/g, "absent");
+    const head = await world.app.inject({ method: "HEAD", url });
+    if (!("get" in methods)) {
+      const allow = Object.keys(methods).join(", ").toUpperCase();
+      expect([path, head.statusCode, head.headers["allow"]]).toEqual([path, 405, allow]);
+    } else if (path === "/api/engine/stream") {
+      expect(head.headers["content-type"]).toBe("text/event-stream; charset=utf-8");
+    } else {
+      const got = await world.app.inject({ url });
+      const told = (response: typeof got): unknown[] => [
+        response.statusCode,
+        response.headers["content-type"],
+      ];
+      expect([path, ...told(head)]).toEqual([path, ...told(got)]);
+    }
+  }
 });
 
 test("every answer has a schema", async () => {

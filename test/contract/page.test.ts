@@ -86,7 +86,7 @@ test("the page needs no key, the API does", async () => {
 test("other methods are refused, and without the page one line says that the server is there", async () => {
   const { app } = createWorld({ config: { page } });
   const posted = await app.inject({ method: "POST", url: "/" });
-  expect([posted.statusCode, posted.headers.allow]).toEqual([405, "GET"]);
+  expect([posted.statusCode, posted.headers.allow]).toEqual([405, "GET, HEAD"]);
   expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(200);
   const bare = createWorld({ config: { apiKeys: ["secret"] } }).app;
   for (const method of ["GET", "HEAD"] as const) {

@@ -98,3 +98,49 @@ describe.each([
     expect(error.param).toBe("grammar");
   });
 });
+
+describe("a schema that JSON Schema does not allow is the client's mistake, strict or not", () => {
+  const inside = (value: object): object => ({ type: "object", properties: { a: value } });
+  test.each([
+    [{ type: "hiccup" }, '#/properties/a the keyword "type"'],
+    [{ type: 123 }, '#/properties/a the keyword "type"'],
+    [{ type: "string", minLength: "2" }, '#/properties/a the keyword "minLength"'],
+    [{ type: "object", required: true }, '#/properties/a the keyword "required"'],
+    [{ anyOf: { type: "string" } }, '#/properties/a the keyword "anyOf"'],
+  ])("%j", async (value, place) => {
+    const schema = inside(value);
+    const named = { name: "x", strict: true, schema };
+    const format = { type: "json_schema", name: "x", schema };
+    const nested = { type: "json_schema", json_schema: named };
+    const bodies: [path: string, field: string, body: object][] = [
+      ["/v1/chat/completions", "response_format.schema", { messages, response_format: format }],
+      [
+        "/v1/chat/completions",
+        "response_format.json_schema.schema",
+        { messages, response_format: nested },
+      ],
+      ["/v1/responses", "text.format.schema", { input: "Hi", text: { format } }],
+      [
+        "/v1/messages",
+        "output_config.format.schema",
+        { messages, max_tokens: 8, output_config: { format } },
+      ],
+      ["/v1/completions", "json_schema", { prompt: "A", json_schema: schema }],
+      ["/api/chat", "format", { messages, format: schema }],
+    ];
+    for (const [path, field, body] of bodies) {
+      const response = await post(path, body);
+      const told = JSON.stringify(await response.json());
+      expect([path, response.status]).toEqual([path, 400]);
+      expect(told).toContain(JSON.stringify(`At ${place}`).slice(1, -1));
+      expect(told).toContain(`"param":"${field}"`);
+    }
+  });
+
+  test("a tool may have such a schema: what it says is passed over", async () => {
+    const parameters = inside({ type: "str" });
+    const tools = [{ type: "function", function: { name: "look", parameters } }];
+    const response = await post("/v1/chat/completions", { messages, tools, max_tokens: 4 });
+    expect(response.status).toBe(200);
+  });
+});

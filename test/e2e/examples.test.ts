@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { demoFolder, makeDemoFolder } from "../support/demo-folder.ts";
 import { pythonWith } from "../support/python.ts";
@@ -129,3 +129,36 @@ test.skipIf(python === undefined)("Python: tools handled by the client (needs op
 test.skipIf(python === undefined)("Python: streaming with MCP (needs openai)", async () =>
   expectAll(await inPython("streaming_with_mcp", python), expected.streaming),
 );
+
+describe("without a server an example ends with what starts one", () => {
+  const env = { ...process.env, FERMATA_URL: "http://127.0.0.1:1/v1" };
+  test.each([
+    ["TypeScript", process.execPath, join(compiled, "agents.js")],
+    ["Python", "python3", join(root, "examples/python/agents.py")],
+  ])("%s", async (_, program, file) => {
+    const { code, stderr } = await run(program, [file], { cwd: root, env }).then(
+      () => expect.fail("It ended as if there were a server."),
+      (error: { code: number; stderr: string }) => error,
+    );
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^Expected a server at http:\/\/127\.0\.0\.1:1\/v1 \(.+\)\. Start it with: npm start -- .+agents\.json\nFERMATA_URL .+\n$/u,
+    );
+  });
+
+  test("with the wrong key, too", async () => {
+    const guarded = await serveCommand("--api-key=right", ...common);
+    try {
+      const env = { ...process.env, FERMATA_URL: `${guarded.url}/v1` };
+      for (const [program, file] of [
+        [process.execPath, join(compiled, "external-tools.js")],
+        ["python3", join(root, "examples/python/tool_calling.py")],
+      ] as const)
+        await expect(run(program, [file], { cwd: root, env })).rejects.toMatchObject({
+          stderr: expect.stringMatching(/^Expected a server at .+ \(401 Unauthorized\)\. /u),
+        });
+    } finally {
+      await guarded.stop();
+    }
+  });
+});

@@ -15,6 +15,8 @@ export interface SchemaIssue {
   keyword: string;
   /** Completes "The keyword … ". */
   reason: string;
+  /** No draft allows the keyword's value. */
+  isMistake?: true;
 }
 
 /** From the first pass: a subschema. */

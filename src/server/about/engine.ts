@@ -10,21 +10,23 @@ import type { EngineState } from "../../client/types.ts";
 import { loadedModels } from "../answer/model-use.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
 
+const engineState = answer({
+  model: answer({ id: string, context_size: whole }),
+  sequences: answer({ running: whole, waiting: whole, held: whole }),
+  kv_cells: answer({ used: whole, retained: whole, free: whole }),
+  kv_ram: answer({ sequences: whole, used: whole, limit: whole }),
+  kv_disk: answer({ sequences: whole, used: whole, limit: whole }),
+  tokens_per_second: real,
+  prefilled_tokens: whole,
+  new_tokens: whole,
+  re_prefill_ratio: real,
+});
+
 export function engineRoute(meter: EngineMeter): Route {
   return {
     at: "GET /api/engine",
     summary: "Sequences, cells and rates of the engine.",
-    answer: answer({
-      model: answer({ id: string, context_size: whole }),
-      sequences: answer({ running: whole, waiting: whole, held: whole }),
-      kv_cells: answer({ used: whole, retained: whole, free: whole }),
-      kv_ram: answer({ sequences: whole, used: whole, limit: whole }),
-      kv_disk: answer({ sequences: whole, used: whole, limit: whole }),
-      tokens_per_second: real,
-      prefilled_tokens: whole,
-      new_tokens: whole,
-      re_prefill_ratio: real,
-    }),
+    answer: engineState,
     config: { scope: "admin" },
     logLevel: "warn",
     handler: async () => meter.read(),
@@ -39,9 +41,8 @@ export function engineStreamRoute(meter: EngineMeter, { config, active }: RouteC
     at: "GET /api/engine/stream",
     summary: "The same as a stream, twice a second.",
     query: { token: string },
-    streams: true,
+    streams: { message: engineState },
     answer: null,
-    exposeHeadRoute: false,
     config: { takesStreamToken: true, scope: "admin" },
     logLevel: "warn",
     handler: async (_request, reply) => {

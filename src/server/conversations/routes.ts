@@ -199,7 +199,6 @@ function streamRoute({ conversations, config }: ConversationsContext): Route {
     query: { run_id: string, details: { type: "string", enum: ["0", "1"] }, token: string },
     streams: true,
     answer: null,
-    exposeHeadRoute: false,
     config: { takesStreamToken: true },
     handler: async (request, reply) => {
       const query = request.query as Record<string, string | undefined>;

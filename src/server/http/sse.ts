@@ -86,6 +86,8 @@ export class SseStream {
     reportStream(reply, isResumable, framing);
     this.#response.flushHeaders();
     this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs).unref();
+    // The headers are all that it asks for.
+    if (reply.request.method === "HEAD") this.end();
   }
 
   /**

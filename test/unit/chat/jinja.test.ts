@@ -153,8 +153,18 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
       `['i', "'s"]['i', "'s"]1False`,
     ],
     ["{% if not t %}{{ s | nothing }}{{ s is nothing }}{{ s is nothing(1) }}{% endif %}", ""],
-    // As llama.cpp writes it.
-    ["{{ n }}{{ object.b.append(3) }}{% set _ = 1 %}{{ [n] }}{{ n ~ '' }}", "[None]None"],
+    [
+      "{{ n }}{{ [2].append(3) }}{% set _ = n %}{# c #}{% macro m() %}{{ none }}{% endmacro %}{{ [n] }}{{ n ~ m() }}{% set b %}{{ n }}{% endset %}{{ b }}{{ 'x' if not t }}",
+      "NoneNone[None]NoneNoneNone",
+    ],
+    [
+      "{{ 1e100 }} {{ 1E3 }} {{ 2.5e-3 }} {{ -1e+2 }} {{ [1e5, 3][1] }} {{ 1_000 }} {{ 1_0.2_5e1_0 }} {{ 0x1F }} {{ -0b101 }} {{ 0o17 }} {{ 1e400 }}",
+      "1e+100 1000.0 0.0025 -100.0 3 1000 102500000000.0 31 -5 15 inf",
+    ],
+    [
+      "{% set e, e5, x1 = 2, 7, 9 %}{{ 1 - e }}{{ 1 - e5 }}{{ 0xe - 5 }}{{ 1 if e5 else 0 }}{{ [[4, 5]].0.1 }}{{ i * 1e1 - e }}",
+      "-1-691528.0",
+    ],
     [
       "{% for x in [1, 2, 3] %}{% if x == 2 %}{% set seen = x %}{% endif %}{{ x }}{{ seen }},{% endfor %}{{ seen }}",
       "1,22,3,",

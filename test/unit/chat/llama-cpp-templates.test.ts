@@ -39,6 +39,8 @@ const devstral = "unsloth-mistral-Devstral-Small-2507.jinja";
 const lacksToolSection =
   "it has no section for tools: llama.cpp leaves them out, and here a generic prompt lists them";
 
+const writesNone = "llama.cpp writes null in arguments as nothing; here it is None, as in Python";
+
 /** Where Fermata's text is not llama.cpp's, and why. */
 const deviations: Record<string, string> = {
   "HuggingFaceTB-SmolLM3-3B.jinja": lacksToolSection,
@@ -50,6 +52,8 @@ const deviations: Record<string, string> = {
   "microsoft-Phi-3.5-mini-instruct.jinja": lacksToolSection,
   "fireworks-ai-llama-3-firefunction-v2.jinja":
     'it writes tools from an input named "functions", which llama.cpp does not give',
+  "google-gemma-4-31B-it-interleaved.jinja": writesNone,
+  "google-gemma-4-31B-it.jinja": writesNone,
   "openbmb-MiniCPM5-1B.jinja":
     "llama.cpp writes objects in arguments as nothing; here they are written as Python does",
   [devstral]:

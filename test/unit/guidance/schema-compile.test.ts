@@ -207,7 +207,11 @@ describe("rewrites", () => {
     const compiled = compile(schema);
     expect(compiled.schema).toMatchObject({ type: "object", required: ["a"] });
     expect(compiled.issues).toEqual([
-      expect.objectContaining({ keyword: "type", reason: "names no type of JSON Schema" }),
+      expect.objectContaining({
+        keyword: "type",
+        reason: "names no type of JSON Schema",
+        isMistake: true,
+      }),
     ]);
   });
 
@@ -472,7 +476,7 @@ describe("what no mask holds is named", () => {
     [{ $defs: { "a/b": { minLength: "2" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "minLength"],
   ])("%j", (schema, path, keyword) => {
     expect(compile(schema).issues).toEqual([
-      { path, keyword, reason: expect.stringMatching(/^[a-z]/u) },
+      expect.objectContaining({ path, keyword, reason: expect.stringMatching(/^[a-z]/u) }),
     ]);
   });
 });

@@ -3,7 +3,7 @@
  * operators, filters, loops and the nodes named in `evaluate` are done here; everything else is the library's.
  *
  * Why both: of llama.cpp's 70 templates, the library alone (0.5.11, the newest) renders 42 as llama.cpp does for all
- * requests and fails in 179 of 1,096 renderings; with these rules it is 60 and none, and each difference has its reason
+ * requests and fails in 179 of 1,096 renderings; with these rules it is 58 and none, and each difference has its reason
  * (docs/templates.md). nunjucks 3.2.4 parses 20 of the 70 and renders none right for all requests: its language is not
  * Python's. minja is C++ and lives in llama.cpp's tree, outside of its library. The library has no hooks, so three of its
  * private methods are replaced on the instance: package.json pins its exact version, and a test renders all templates.
@@ -22,7 +22,6 @@ import {
   Interpreter,
   ObjectValue,
   isFunction,
-  isNull,
   isNumber,
   isObject,
   isString,
@@ -42,7 +41,7 @@ import { charactersOf, methodNamed, numberedObject, objectMethod, separate } fro
 import { filterMeaning, resolveNames, sizeOf, spell } from "./names.ts";
 import { prepare } from "./source.ts";
 import { holds, testNamed, withTestCalls } from "./tests.ts";
-import { withChains, withBlocks, withTuples } from "./tokens.ts";
+import { withBlocks, withChains, withNumbers, withTuples } from "./tokens.ts";
 import { known } from "./values.ts";
 import type {
   BinaryNode,
@@ -59,6 +58,9 @@ import type {
   WithNode,
 } from "./types.ts";
 
+/** Statements that write nothing. */
+const silent: ReadonlySet<string> = new Set(["Set", "Macro", "Comment"]);
+
 /** The longest of llama.cpp's has 30,000 characters. */
 const maxSource = 1024 * 1024;
 
@@ -70,9 +72,8 @@ export class JinjaTemplate {
     if (source.length > maxSource)
       throw new TypeError(`it has ${source.length} characters, and at most ${maxSource} are read`);
     try {
-      this.#program = parse(
-        withBlocks(withTestCalls(withChains(withTuples(tokenize(prepare(source)))))),
-      );
+      const tokens = withNumbers(tokenize(prepare(source)));
+      this.#program = parse(withBlocks(withTestCalls(withChains(withTuples(tokens)))));
     } catch (cause) {
       // The library reads on behind the last token.
       if (!(cause instanceof TypeError)) throw cause;
@@ -160,7 +161,7 @@ export class TemplateInterpreter extends Interpreter {
     }
   }
 
-  /** Values become text as Python's `str` makes it, but none is written as nothing, as llama.cpp does. The loops of the block are in parts, those of its expressions not. */
+  /** Values become text as Python's `str` makes it. The loops of the block are in parts, those of its expressions not. */
   *block(statements: Node[], environment: Environment): Parts<string> {
     const output = { text: "" };
     yield* this.write(statements, environment, output);
@@ -180,7 +181,7 @@ export class TemplateInterpreter extends Interpreter {
         continue;
       }
       const value = this.evaluate(statement, environment);
-      if (!isNull(value)) output.text += this.#budget.textOf(value);
+      if (!silent.has(type)) output.text += this.#budget.textOf(value);
     }
   }
 

@@ -94,3 +94,50 @@ export function withBlocks(tokens: readonly Token[]): Token[] {
   }
   return written;
 }
+
+const wholeNumber = /^([-+]?)(0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|\d+(?:_\d+)*)$/iu;
+const floatNumber = /^[-+]?\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:e[-+]?\d+(?:_\d+)*)?$/iu;
+const partsOfNumbers: ReadonlySet<string> = new Set([
+  "AdditiveBinaryOperator",
+  "Dot",
+  "Identifier",
+  "NumericLiteral",
+]);
+/** `1_0.5_0e-1_0`, an underscore and what follows it being a name. */
+const mostParts = 8;
+
+/** Python's numbers: the library reads digits and a dot, and takes what follows (`1e5`, `0x1f`, `1_000`) for names. */
+export function withNumbers(tokens: readonly Token[]): Token[] {
+  const written: Token[] = [];
+  for (let at = 0; at < tokens.length; at++) {
+    const token = tokens[at]!;
+    const number = tokens[at - 1]?.type === "Dot" ? null : numberAt(tokens, at);
+    written.push(number === null ? token : { ...token, value: number.value });
+    if (number !== null) at = number.last;
+  }
+  return written;
+}
+
+/** The longest one of several tokens. Null: there is none. */
+function numberAt(tokens: readonly Token[], at: number): { value: string; last: number } | null {
+  let text = tokens[at]!.value;
+  let found: { value: string; last: number } | null = null;
+  if (tokens[at]!.type !== "NumericLiteral") return found;
+  for (let last = at + 1; last < at + mostParts; last++) {
+    const part = tokens[last];
+    if (part === undefined || !partsOfNumbers.has(part.type)) break;
+    text += part.value;
+    const value = numberIn(text);
+    if (value !== null) found = { value, last };
+  }
+  return found;
+}
+
+/** As the library reads it: a float is what has a dot. */
+function numberIn(text: string): string | null {
+  const [, sign, digits] = wholeNumber.exec(text) ?? [];
+  if (digits !== undefined) return `${sign}${Number(digits.replaceAll("_", ""))}`;
+  if (!floatNumber.test(text)) return null;
+  const float = text.replaceAll("_", "");
+  return float.includes(".") ? float : float.replace(/e/iu, ".e");
+}

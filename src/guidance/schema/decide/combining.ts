@@ -8,6 +8,7 @@ import {
   type Way,
   always,
   expectList,
+  mistaken,
   unsupported,
 } from "./keyword.ts";
 import { areDisjointObjects, haveTag, mayBe, outlineOf, tagNameOf } from "./tagged-union.ts";
@@ -46,7 +47,7 @@ function reference(
   { document, node, holds, scopes }: KeywordContext,
   resolve: "resolve" | "resolveDynamic",
 ): Way[] {
-  if (typeof value !== "string") unsupported("must be a string");
+  if (typeof value !== "string") mistaken("must be a string");
   const target = document[resolve](node, value);
   if (target === null)
     unsupported("points to nothing in this document; other documents are not fetched");

@@ -11,8 +11,8 @@ import {
   expectList,
   fact,
   jsonTypes,
+  mistaken,
   never,
-  unsupported,
 } from "./keyword.ts";
 
 export const constantKeywords: Record<string, Keyword> = {
@@ -40,7 +40,7 @@ const knownTypes: ReadonlySet<unknown> = new Set([...jsonTypes, "integer"]);
 /** Names of other languages (`int`, `str`) are no types, and say nothing. */
 function ofType(value: unknown, { type, holds, node: { path } }: KeywordContext): Way[] {
   const types: unknown[] = Array.isArray(value) ? value : [value];
-  if (types.some((one) => !knownTypes.has(one))) unsupported("names no type of JSON Schema");
+  if (types.some((one) => !knownTypes.has(one))) mistaken("names no type of JSON Schema");
   if (types.includes(type)) return holds ? always : never;
   if (type !== "number" || !types.includes("integer")) return holds ? never : always;
   return fact((facts) => {

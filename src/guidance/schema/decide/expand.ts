@@ -211,7 +211,7 @@ export class Expander {
       return read();
     } catch (error) {
       if (!(error instanceof Unsupported)) throw error;
-      this.#options.report({ path, keyword, reason: error.reason });
+      this.#options.report({ path, keyword, ...error.problem });
       return null;
     }
   }

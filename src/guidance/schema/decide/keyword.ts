@@ -86,32 +86,39 @@ export interface Solver {
   mayHold(literals: readonly Literal[]): boolean;
 }
 
-/** No mask can enforce it; `reason` completes "The keyword … ". */
-export class Unsupported extends Error {
-  readonly reason: string;
+type Problem = Pick<SchemaIssue, "reason" | "isMistake">;
 
-  constructor(reason: string) {
-    super(reason);
-    this.reason = reason;
+/** No mask can enforce it. */
+export class Unsupported extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.reason);
+    this.problem = problem;
   }
 }
 
 export function unsupported(reason: string): never {
-  throw new Unsupported(reason);
+  throw new Unsupported({ reason });
+}
+
+/** No draft allows the value. */
+export function mistaken(reason: string): never {
+  throw new Unsupported({ reason, isMistake: true });
 }
 
 export function expectList(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : unsupported("must be an array");
+  return Array.isArray(value) ? value : mistaken("must be an array");
 }
 
 export function expectNumber(value: unknown): number {
-  return typeof value === "number" ? value : unsupported("must be a number");
+  return typeof value === "number" ? value : mistaken("must be a number");
 }
 
 /** May be written 2.0. */
 export function expectCount(value: unknown): number {
   if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
-    unsupported("must be a whole number, 0 or more");
+    mistaken("must be a whole number, 0 or more");
   return value;
 }
 

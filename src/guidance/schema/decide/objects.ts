@@ -12,9 +12,9 @@ import {
   expectList,
   fact,
   isAnything,
+  mistaken,
   never,
   unevaluated,
-  unsupported,
 } from "./keyword.ts";
 import {
   isMatched,
@@ -204,12 +204,12 @@ function needs(
 }
 
 function keysOf(value: unknown): string[] {
-  return isJsonObject(value) ? Object.keys(value) : unsupported("must be an object");
+  return isJsonObject(value) ? Object.keys(value) : mistaken("must be an object");
 }
 
 function expectNames(value: unknown): string[] {
   const names = expectList(value);
-  if (names.some((name) => typeof name !== "string")) unsupported("must be an array of strings");
+  if (names.some((name) => typeof name !== "string")) mistaken("must be an array of strings");
   return names as string[];
 }
 

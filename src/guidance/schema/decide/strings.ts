@@ -25,6 +25,7 @@ import {
   always,
   countLimits,
   fact,
+  mistaken,
   never,
   unsupported,
 } from "./keyword.ts";
@@ -115,7 +116,7 @@ function complementPattern({ source, regex, path }: PatternFact, count: Count): 
 }
 
 function reading<Result>(value: unknown, count: Count, read: (source: string) => Result): Result {
-  if (typeof value !== "string") unsupported("must be a string");
+  if (typeof value !== "string") mistaken("must be a string");
   count(value.length * perCharacter);
   try {
     return read(value);
