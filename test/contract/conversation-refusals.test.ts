@@ -3,26 +3,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { FermataError } from "../../src/errors.ts";
-import type { RunStarted } from "../../src/client/types.ts";
 import {
   type ConversationsWorld,
   createConversationsWorld,
   scriptedTool,
 } from "./conversations-world.ts";
-import { finish, provider, type ScriptStep } from "./fake-services.ts";
+import { provider } from "./fake-services.ts";
 
 let world: ConversationsWorld;
 afterEach(() => world.close());
-
-const says = (text: string): ScriptStep[] => [{ type: "content", text }, finish("stop")];
-
-async function answer(id: string, text: string, body: object): Promise<RunStarted> {
-  world.chat.script = says(text);
-  const started = await world.call<RunStarted>("POST", `/api/conversations/${id}/runs`, body);
-  expect(started.status, JSON.stringify(started.body)).toBe(202);
-  await world.read(started.body.stream_url);
-  return started.body;
-}
 
 describe("what is asked wrongly", () => {
   test("names the field", async () => {
@@ -30,7 +19,7 @@ describe("what is asked wrongly", () => {
       tools: provider(scriptedTool("read_file", async () => "x")),
     });
     const { id } = (await world.call("POST", "/api/conversations", {})).body;
-    const first = await answer(id, "One.", { message: "1" });
+    const first = await world.answer(id, "One.", { message: "1" });
     const runs = `/api/conversations/${id}/runs`;
     const question = { leaf_id: first.user_message_id };
     const wrong: [string, "POST" | "PATCH" | "GET", string, object | undefined, number, string][] =

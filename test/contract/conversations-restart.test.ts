@@ -7,15 +7,13 @@ import { AnswerPrinter } from "../../src/cli/chat/answer-printer.ts";
 import { ChatApi } from "../../src/cli/chat/connect.ts";
 import { watchRun } from "../../src/cli/chat/conversation.ts";
 import { Screen } from "../../src/cli/chat/screen.ts";
-import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
-import type { ConversationEvent } from "../../src/client/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
-import { checkStream } from "../support/stream-check.ts";
 import { finish, provider, type ScriptStep } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
 import { countedTool, holds, restartWorld } from "./restart-world.ts";
+import { ended, type Run } from "./ended-run.ts";
 
 const save: ToolCall = { id: "call_1", name: "save", arguments: `{"text":"milk"}` };
 const look: ToolCall = { id: "call_2", name: "look", arguments: "{}" };
@@ -25,7 +23,7 @@ const said: ScriptStep[] = [
 ];
 
 const served = restartWorld([{ type: "content", text: "Saved." }, finish("stop")]);
-const { send } = served;
+const { asked, send } = served;
 let ran: string[];
 beforeEach(() => {
   ran = [];
@@ -37,14 +35,11 @@ const restart = (tools: Tool[], approvals = new Approvals()): Promise<void> =>
   served.restart({ tools: provider(...tools), approvals });
 
 /** A run that has come to its calls. */
-function run(...calls: ToolCall[]): Promise<{ id: string; runId: string }> {
+function run(...calls: ToolCall[]): Promise<Run> {
   return runWith({}, calls);
 }
 
-async function runWith(
-  settings: object,
-  calls: ToolCall[],
-): Promise<{ id: string; runId: string }> {
+async function runWith(settings: object, calls: ToolCall[]): Promise<Run> {
   served.world.chat.script = holds(calls, ...said);
   const { body: conversation } = await send("POST", "/api/conversations", {
     instructions: "Be short.",
@@ -58,34 +53,8 @@ async function runWith(
   return { id: conversation.id, runId: started.run_id };
 }
 
-const asked = (): Promise<Json> =>
-  eventually(async () => {
-    const { body } = await send("GET", "/api/approvals");
-    expect(body.approvals).toHaveLength(1);
-    return body.approvals[0];
-  });
-
 const decide = (decision: "approve" | "deny", callId = "call_1") =>
   send("POST", `/api/approvals/${callId}`, { decision });
-
-/** The answer once it is complete, and the events of all processes. */
-async function ended(id: string, runId: string) {
-  const message = await eventually(async () => {
-    const { body } = await send("GET", `/api/conversations/${id}`);
-    const last = body.messages.at(-1);
-    expect(last.status).not.toBe("running");
-    return last as Json;
-  });
-  const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
-  const { body } = await served.world.app.inject({ url });
-  const lines = body.split("\n");
-  const texts = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
-  const events = texts.map((text) => JSON.parse(text) as ConversationEvent);
-  const numbers = lines.filter((line) => line.startsWith("id: ")).map((line) => +line.slice(4));
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-  checkStream(events).close();
-  return { message, events, state: events.reduce(applyEvent, emptyState) };
-}
 
 const read = (): Json => served.world.chat.requests.at(-1)!.messages;
 const turn = (...toolCalls: ToolCall[]) => ({
@@ -107,7 +76,7 @@ test("a call that waits for a person is approved after the restart, and the run 
   expect(served.world.chat.requests).toEqual([]);
 
   expect((await decide("approve")).status).toBe(200);
-  const { message, events, state } = await ended(id, runId);
+  const { message, events, state } = await ended(served.world, { id, runId });
   expect(ran).toEqual(["save"]);
   expect(message).toMatchObject({
     status: "complete",
@@ -140,7 +109,7 @@ test("a chosen tool that was gone when the run began does not end it after the r
   await restart(tools);
   await asked();
   expect((await decide("approve")).status).toBe(200);
-  expect((await ended(id, runId)).message).toMatchObject({ status: "complete" });
+  expect((await ended(served.world, { id, runId })).message).toMatchObject({ status: "complete" });
   expect(ran).toEqual(["save"]);
 });
 
@@ -160,7 +129,7 @@ test("a call that ran is not run again, one that reads is, and one that had ende
     expect(ran.toSorted()).toEqual(["look", "note", "save"]);
   });
   await restart(tools(false));
-  const { message } = await ended(id, runId);
+  const { message } = await ended(served.world, { id, runId });
   expect(ran.toSorted()).toEqual(["look", "look", "note", "save"]);
   const interrupted =
     "Error: this call was interrupted while it ran. It may have taken effect, and was not run again.";
@@ -187,7 +156,7 @@ test("a person is asked again about a call that may have run", async () => {
   expect(await asked()).toMatchObject({ call_id: "call_1", may_have_run: true });
   expect(ran).toEqual(["save"]);
   await decide("deny");
-  const { message } = await ended(id, runId);
+  const { message } = await ended(served.world, { id, runId });
   expect(ran).toEqual(["save"]);
   expect(message).toMatchObject({ status: "complete" });
   expect(read().at(-1).content).toContain("the user denied it");
@@ -231,7 +200,7 @@ test("a decision that is sent again does not answer what was asked since", async
   }
   const { asking_id: last } = await asked();
   expect((await approve(last)).status).toBe(200);
-  const { message, events } = await ended(id, runId);
+  const { message, events } = await ended(served.world, { id, runId });
   expect(message).toMatchObject({ status: "complete" });
   expect(ran).toHaveLength(3);
   const told = events.flatMap(({ details = [] }) =>
@@ -276,7 +245,7 @@ test("`fermata chat` asks anew about a call that may have run", async () => {
 describe("the time for the decision goes on while no server runs", () => {
   afterEach(() => vi.useRealTimers());
   /** A run that asks, and whose next server begins so many seconds later. */
-  async function away(seconds: number): Promise<{ id: string; runId: string }> {
+  async function away(seconds: number): Promise<Run> {
     vi.useFakeTimers({ toFake: ["Date"] });
     const tools = [tool("save", { approval: "always" })];
     await restart(tools);
@@ -290,7 +259,7 @@ describe("the time for the decision goes on while no server runs", () => {
 
   test("after the five minutes the call is denied", async () => {
     const { id, runId } = await away(301);
-    await ended(id, runId);
+    await ended(served.world, { id, runId });
     expect(ran).toEqual([]);
     expect(read().at(-1).content).toContain("nobody approved it within");
   });
@@ -299,7 +268,7 @@ describe("the time for the decision goes on while no server runs", () => {
     const { id, runId } = await away(240);
     await asked();
     await decide("approve");
-    await ended(id, runId);
+    await ended(served.world, { id, runId });
     expect(ran).toEqual(["save"]);
   });
 });
@@ -324,7 +293,7 @@ test("a run is cancelled after the restart, and one whose answer had begun ends 
   await restart(tools);
   await asked();
   await send("POST", `/api/conversations/${id}/runs/${runId}/cancel`);
-  expect((await ended(id, runId)).message).toMatchObject({ status: "cancelled" });
+  expect((await ended(served.world, { id, runId })).message).toMatchObject({ status: "cancelled" });
   expect(ran).toEqual([]);
 
   served.world.chat.script = [
@@ -340,7 +309,7 @@ test("a run is cancelled after the restart, and one whose answer had begun ends 
     expect(body.messages.at(-1).message).toBe("Let me see.\n\nIt");
   });
   await restart(tools);
-  const { message } = await ended(id, started.run_id);
+  const { message } = await ended(served.world, { id, runId: started.run_id });
   expect(message).toMatchObject({ status: "failed", message: "Let me see.\n\nIt" });
   expect(ran).toEqual(["save"]);
 });
@@ -357,7 +326,7 @@ test("what ends the process each time is given up after three times", async () =
   }
   served.answer = answer;
   await restart([tool("look", { readOnly: true })]);
-  const { message } = await ended(id, runId);
+  const { message } = await ended(served.world, { id, runId });
   const error = {
     code: "request_quarantined",
     message: expect.stringContaining("ended three times when the model went on"),
@@ -383,12 +352,12 @@ test("a run whose hold cannot be read ends with what was said, and the others go
   await served.query(`UPDATE branched_events SET tokens = '[1', body = '{"message":'
     WHERE run_id = '${alsoBroken.runId}' AND number = 2`);
   await restart(tools);
-  const { message } = await ended(broken.id, broken.runId);
+  const { message } = await ended(served.world, broken);
   expect(message).toMatchObject({ status: "failed", message: "Let me see." });
   const { body } = await send("GET", `/api/conversations/${alsoBroken.id}`);
   expect(body.messages.at(-1)).toMatchObject({ status: "failed" });
   expect(await asked()).toMatchObject({ call_id: "call_9" });
   expect((await decide("approve", "call_9")).status).toBe(200);
-  expect((await ended(other.id, other.runId)).message).toMatchObject({ status: "complete" });
+  expect((await ended(served.world, other)).message).toMatchObject({ status: "complete" });
   expect(ran).toEqual(["save"]);
 });

@@ -1,12 +1,13 @@
 /** A server with conversations, kept in memory or in a store. */
 
+import { expect } from "vitest";
 import { SseParser } from "../../src/client/sse-parser.ts";
 import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
 import type { ServerConfig } from "../../src/server/services.ts";
 import type { BranchStore } from "../../src/store/types.ts";
 import type { Tool, ToolCallContext, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 import { type StoreKind, storeOfTests, storeWorld } from "../support/store-worlds.ts";
-import { createWorld, type ScriptStep, type World } from "./fake-services.ts";
+import { createWorld, finish, type ScriptStep, type World } from "./fake-services.ts";
 
 export interface ConversationsWorld extends World {
   url: string;
@@ -18,6 +19,8 @@ export interface ConversationsWorld extends World {
   ): Promise<{ status: number; body: Body & ErrorBody; headers: Headers }>;
   /** Creates a conversation and lets the model say `script` to a message. */
   begin(message: string, script: ScriptStep[]): Promise<RunStarted & { id: string }>;
+  /** A run in a conversation, in which the model says `text`, read to its end. */
+  answer(id: string, text: string, run: object): Promise<RunStarted>;
   /** Reads to the end of the connection, or `most` events and no more. */
   read(path: string, options?: ReadOptions): Promise<{ status: number; events: ReadEvent[] }>;
   close(): Promise<void>;
@@ -75,6 +78,13 @@ export async function createConversationsWorld(
       const started = await call<RunStarted>("POST", path, { message });
       return { ...started.body, id: body.id };
     },
+    async answer(id, text, run) {
+      chat.script = says(text);
+      const started = await call<RunStarted>("POST", `/api/conversations/${id}/runs`, run);
+      expect(started.status, JSON.stringify(started.body)).toBe(202);
+      await readEvents(url + started.body.stream_url);
+      return started.body;
+    },
     read: (path, options) => readEvents(url + path, options),
     async close() {
       const closing = app.close();
@@ -85,6 +95,10 @@ export async function createConversationsWorld(
       await stored?.remove();
     },
   };
+}
+
+export function says(text: string): ScriptStep[] {
+  return [{ type: "content", text }, finish("stop")];
 }
 
 /** One connection, without the client package: it is what is tested. */

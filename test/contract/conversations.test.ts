@@ -3,29 +3,20 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { stateOfMessage } from "../../src/client/conversation-state.ts";
 import { SseParser } from "../../src/client/sse-parser.ts";
-import type { ConversationEvent, ConversationList, RunStarted } from "../../src/client/types.ts";
+import type { ConversationEvent, ConversationList } from "../../src/client/types.ts";
 import {
   type ConversationsWorld,
   createConversationsWorld,
+  says,
   scriptedTool,
 } from "./conversations-world.ts";
-import { callEvents, finish, provider, type ScriptStep } from "./fake-services.ts";
+import { callEvents, provider } from "./fake-services.ts";
 import { usage } from "./fake-figures.ts";
 import { eventually } from "../support/eventually.ts";
 import { storeOfTests } from "../support/store-worlds.ts";
 
 let world: ConversationsWorld;
 afterEach(() => world.close());
-
-const says = (text: string): ScriptStep[] => [{ type: "content", text }, finish("stop")];
-
-async function answer(id: string, text: string, body: object): Promise<RunStarted> {
-  world.chat.script = says(text);
-  const started = await world.call<RunStarted>("POST", `/api/conversations/${id}/runs`, body);
-  expect(started.status, JSON.stringify(started.body)).toBe(202);
-  await world.read(started.body.stream_url);
-  return started.body;
-}
 
 describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
   test("one that is deleted while a run begins in it", async () => {
@@ -57,8 +48,8 @@ describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
       leaf_id: null,
       messages: [],
     });
-    const first = await answer(id, "Hello.", { message: "Hi there\nfriend" });
-    const second = await answer(id, "Fine.", { message: "How are you?" });
+    const first = await world.answer(id, "Hello.", { message: "Hi there\nfriend" });
+    const second = await world.answer(id, "Fine.", { message: "How are you?" });
     const { body } = await world.call("GET", `/api/conversations/${id}`);
     expect(body).toMatchObject({ title: "Hi there", leaf_id: second.message_id, run_id: null });
     expect(
@@ -112,22 +103,25 @@ describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
   test("branches: an edited message, an answer anew, the branch that is shown", async () => {
     world = await createConversationsWorld({ kept });
     const { id } = (await world.call("POST", "/api/conversations", {})).body;
-    const first = await answer(id, "One.", { message: "1" });
-    const second = await answer(id, "Two.", { message: "2" });
-    const edited = await answer(id, "Two, again.", { message: "2b", parent_id: first.message_id });
+    const first = await world.answer(id, "One.", { message: "1" });
+    const second = await world.answer(id, "Two.", { message: "2" });
+    const edited = await world.answer(id, "Two, again.", {
+      message: "2b",
+      parent_id: first.message_id,
+    });
     expect(world.chat.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
       "1",
       "One.",
       "2b",
     ]);
-    const anew = await answer(id, "Zwei.", { retry: second.message_id });
+    const anew = await world.answer(id, "Zwei.", { retry: second.message_id });
     expect(anew.user_message_id).toBe(second.user_message_id);
     expect(world.chat.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
       "1",
       "One.",
       "2",
     ]);
-    const start = await answer(id, "Other.", { message: "0", parent_id: null });
+    const start = await world.answer(id, "Other.", { message: "0", parent_id: null });
     const { body } = await world.call("GET", `/api/conversations/${id}`);
     const parents = Object.fromEntries(body.messages.map((it) => [it.message, it.parent_id]));
     expect(parents).toEqual({
@@ -144,7 +138,7 @@ describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
     expect(body.leaf_id).toBe(start.message_id);
     const leaf = { leaf_id: second.message_id };
     await world.call("PATCH", `/api/conversations/${id}`, leaf);
-    await answer(id, "Three.", { message: "3" });
+    await world.answer(id, "Three.", { message: "3" });
     expect(world.chat.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
       "1",
       "One.",
@@ -191,7 +185,7 @@ describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
       "resume",
       "decode",
     ]);
-    await answer(started.id, "Yes.", { message: "Sure?" });
+    await world.answer(started.id, "Yes.", { message: "Sure?" });
     expect(world.chat.requests.at(-1)!.messages).toEqual([
       { role: "user", content: "Read a." },
       { role: "assistant", content: "Reading.", reasoning: "Hm.", toolCalls: [call] },
@@ -221,7 +215,7 @@ describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
     const after = await world.call("GET", `/api/conversations/${id}`);
     expect(after.body).toMatchObject({ run_id: null });
     expect(after.body.messages[1]).toMatchObject({ message: "Once", status: "cancelled" });
-    await answer(id, "Well.", { message: "Go on." });
+    await world.answer(id, "Well.", { message: "Go on." });
     expect(world.chat.requests.at(-1)!.messages[1]).toEqual({ role: "assistant", content: "Once" });
   });
 
@@ -323,7 +317,7 @@ test("files, a format, tools and limits reach the model", async () => {
   const schema = { type: "object", properties: { a: { type: "integer" } } };
   const format = { type: "json_schema", json_schema: { name: "x", schema } };
   const { id } = (await world.call("POST", "/api/conversations", { response_format: format })).body;
-  await answer(id, "{}", {
+  await world.answer(id, "{}", {
     message: "Compare.",
     files: [{ name: "a.txt", text: "alpha" }],
     tools: ["write_file"],
@@ -353,9 +347,9 @@ test("an edited message keeps the files of the one before", async () => {
     { name: "a.txt", text: "alpha" },
     { name: "b.txt", text: "beta" },
   ];
-  const first = await answer(id, "One.", { message: "Compare.", files });
+  const first = await world.answer(id, "One.", { message: "Compare.", files });
   const edit = { parent_id: null, files_of: first.user_message_id };
-  await answer(id, "Two.", { ...edit, message: "Sum up." });
+  await world.answer(id, "Two.", { ...edit, message: "Sum up." });
   const content = 'File "a.txt":\nalpha\n\nFile "b.txt":\nbeta';
   expect(world.chat.requests.at(-1)!.messages).toEqual([
     { role: "user", content: `${content}\n\nSum up.` },
@@ -369,6 +363,6 @@ test("an edited message keeps the files of the one before", async () => {
     ],
   });
   // They are enough without a text.
-  await answer(id, "Three.", edit);
+  await world.answer(id, "Three.", edit);
   expect(world.chat.requests.at(-1)!.messages).toEqual([{ role: "user", content }]);
 });

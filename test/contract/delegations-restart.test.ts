@@ -3,16 +3,14 @@
 import { setTimeout } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import type { ChatMessage, ToolCall } from "../../src/chat/types.ts";
-import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
-import type { ConversationEvent } from "../../src/client/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { agentDirectory } from "../support/agents.ts";
 import { eventually } from "../support/eventually.ts";
-import { checkStream } from "../support/stream-check.ts";
 import { FakeChat, finish, provider, type ScriptStep } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
 import { countedTool, holds, restartWorld } from "./restart-world.ts";
+import { ended, type Run } from "./ended-run.ts";
 
 const call = (id: string, name: string, args: object = {}): ToolCall => ({
   id,
@@ -38,7 +36,7 @@ const directory = {
 };
 
 const served = restartWorld([finish("stop")]);
-const { send } = served;
+const { asked, send } = served;
 let ran: string[];
 /** What the models of a process say, by the agent and how many of its calls have results. */
 type Says = Record<string, ScriptStep[]>;
@@ -85,7 +83,7 @@ const answers: Says = {
   "plan 1": [{ type: "content", text: "All is done." }, finish("stop")],
 };
 
-async function run(): Promise<{ id: string; runId: string }> {
+async function run(): Promise<Run> {
   const { body: conversation } = await send("POST", "/api/conversations", {});
   const { body } = await send("POST", `/api/conversations/${conversation.id}/runs`, {
     message: "Save milk.",
@@ -93,30 +91,6 @@ async function run(): Promise<{ id: string; runId: string }> {
     seed: 7,
   });
   return { id: conversation.id, runId: body.run_id };
-}
-
-const asked = (): Promise<Json> =>
-  eventually(async () => {
-    const { body } = await send("GET", "/api/approvals");
-    expect(body.approvals).toHaveLength(1);
-    return body.approvals[0];
-  });
-
-async function ended(id: string, runId: string) {
-  const message = await eventually(async () => {
-    const { body } = await send("GET", `/api/conversations/${id}`);
-    const last = body.messages.at(-1);
-    expect(last.status).not.toBe("running");
-    return last as Json;
-  });
-  const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
-  const { body } = await served.world.app.inject({ url });
-  const lines = body.split("\n").filter((line) => line.startsWith("data: "));
-  const events = lines.map((line) => JSON.parse(line.slice(6)) as ConversationEvent);
-  checkStream(events).close();
-  const state = events.reduce(applyEvent, emptyState);
-  expect(state.toolCalls.map(({ progress }) => progress)).not.toContain("writing");
-  return { message, events, state };
 }
 
 const requestOf = (turn: string) =>
@@ -141,7 +115,7 @@ test("a delegated call that waits for a person is approved after the restart", a
   expect(served.world.chat.requests).toEqual([]);
 
   await send("POST", `/api/approvals/${before.call_id}`, { decision: "approve" });
-  const { message, events, state } = await ended(id, runId);
+  const { message, events, state } = await ended(served.world, { id, runId });
   expect(ran).toEqual(["save"]);
   expect(message).toMatchObject({ status: "complete", message: "All is done." });
   expect(requestOf("read 1")).toMatchObject({
@@ -189,7 +163,7 @@ test("in a delegation too, what ran is not run again, what reads is, and what ha
     expect(said).toContain("note: done");
   });
   await restart(answers, tools(false));
-  const { message } = await ended(id, runId);
+  const { message } = await ended(served.world, { id, runId });
   expect(message).toMatchObject({ status: "complete", message: "All is done." });
   expect(ran.toSorted()).toEqual(["look", "look", "note", "save"]);
   expect(requestOf("read 3").messages.slice(-3)).toMatchObject([
@@ -225,7 +199,7 @@ test.each([0, 30])(
     );
     const { call_id: callId } = await asked();
     await send("POST", `/api/approvals/${callId}`, { decision: "approve" });
-    const { message, state } = await ended(id, runId);
+    const { message, state } = await ended(served.world, { id, runId });
     expect(ran).toEqual(["save", "note"]);
     expect(message).toMatchObject({ status: "complete", message: "All is done." });
     expect(state.toolCalls.map(({ tool_response: text }) => text)).toEqual([
@@ -254,7 +228,7 @@ test("an answer of a sub-agent that was being written goes on, without a word to
     expect(told.some(({ body }) => body.includes(`"stream_part":"Sav"`))).toBe(true);
   });
   await restart(answers, tools);
-  const { message, state } = await ended(id, runId);
+  const { message, state } = await ended(served.world, { id, runId });
   expect(ran).toEqual(["save"]);
   expect(message).toMatchObject({ status: "complete", message: "All is done." });
   expect(state.toolCalls[0]).toMatchObject({ tool_response: "Saved.", reasoning: "It is there. " });
@@ -273,7 +247,7 @@ test("a sub-agent that had called nothing begins anew; one that ends the process
     await isDelegating();
   }
   await restart(answers, []);
-  const { message } = await ended(id, runId);
+  const { message } = await ended(served.world, { id, runId });
   expect(message).toMatchObject({ status: "complete", message: "All is done." });
   expect(requestOf("plan 1").messages.at(-1)).toMatchObject({
     content: expect.stringContaining("was not run again"),

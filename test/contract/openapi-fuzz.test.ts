@@ -7,7 +7,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
-import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
+import { existingThing, fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
 import { fakeEmbedder, fakeReranker } from "./fake-services.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 
@@ -28,31 +28,12 @@ const document = (await world.app.inject({ url: "/openapi.json" })).json<OpenApi
 let calls = 0;
 const target: FuzzTarget = {
   async existing({ path }) {
-    if (path.includes("{model}")) return { model: "default" };
     if (path.startsWith("/api/approvals")) {
       const call = { owner: "anonymous", server: "s", toolName: "t", arguments: "{}" };
       void approvals.ask({ ...call, callId: `call_${++calls}` }, new AbortController().signal);
       return { call_id: `call_${calls}` };
     }
-    if (path.startsWith("/api/conversations")) {
-      const { id } = (await world.call("POST", "/api/conversations", {})).body;
-      if (path.endsWith("/runs")) return { id };
-      const run = await world.call("POST", `/api/conversations/${id}/runs`, { message: "Hi" });
-      return { id, run_id: run.body.run_id };
-    }
-    if (path.startsWith("/v1/conversations")) {
-      const items = [{ role: "user", content: "Hi" }];
-      const { id } = (await world.call("POST", "/v1/conversations", { items })).body;
-      const list = await world.call("GET", `/v1/conversations/${id}/items`);
-      return { id, item: list.body.data[0].id };
-    }
-    if (path.startsWith("/v1/chat/completions")) {
-      const body = { messages: [{ role: "user", content: "Hi" }], store: true };
-      return { id: (await world.call("POST", "/v1/chat/completions", body)).body.id };
-    }
-    // Only a background response can be cancelled or read as a stream.
-    const background = !path.endsWith("tool_outputs");
-    return { id: (await world.call("POST", "/v1/responses", { input: "Hi", background })).body.id };
+    return await existingThing(path, async (...request) => (await world.call(...request)).body);
   },
   async send(method, url, body) {
     const headers = body === undefined ? {} : { "content-type": "application/json" };

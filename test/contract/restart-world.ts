@@ -1,7 +1,8 @@
 /** Servers over one store, one after the other. */
 
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
+import { eventually } from "../support/eventually.ts";
 import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { callEvents, createWorld, finish, type ScriptStep, type World } from "./fake-services.ts";
@@ -26,6 +27,8 @@ export interface RestartWorld {
     url: string,
     payload?: object,
   ): Promise<{ status: number; body: Json }>;
+  /** The one approval that is asked for, once it is. */
+  asked(): Promise<Json>;
 }
 
 /** Each test of the file begins with an empty store and ends its last server. */
@@ -57,6 +60,12 @@ export function restartWorld(answer: ScriptStep[]): RestartWorld {
       const reply = await served.world.app.inject({ method, url, ...(payload ? { payload } : {}) });
       return { status: reply.statusCode, body: reply.body === "" ? null : (reply.json() as Json) };
     },
+    asked: () =>
+      eventually(async () => {
+        const { body } = await served.send("GET", "/api/approvals");
+        expect(body.approvals).toHaveLength(1);
+        return body.approvals[0] as Json;
+      }),
   } as RestartWorld;
   beforeEach(async () => {
     stored = await storeWorld();

@@ -10,7 +10,8 @@ import { eventually } from "../support/eventually.ts";
 import { chunk, type FakeEndpoint, silent, startFakeEndpoint } from "../support/fake-endpoint.ts";
 import { createWorld, FakeChat, type World } from "./fake-services.ts";
 import { eventsOf, type Json } from "./responses-world.ts";
-import { begin, copyOf, ended, forgetProcesses, storeFolder } from "./written-world.ts";
+import { ended } from "./ended-run.ts";
+import { begin, copyOf, forgetProcesses, storeFolder } from "./written-world.ts";
 
 const at = storeFolder();
 let fake: FakeEndpoint;

@@ -12,7 +12,8 @@ import { FakeEngine } from "../unit/chat/fake-engine.ts";
 import { createWorld, provider, type World } from "./fake-services.ts";
 import { eventsOf, type Json } from "./responses-world.ts";
 import { countedTool } from "./restart-world.ts";
-import { begin, copyOf, ended, forgetProcesses, storeFolder } from "./written-world.ts";
+import { ended } from "./ended-run.ts";
+import { begin, copyOf, forgetProcesses, storeFolder } from "./written-world.ts";
 
 const call = (name: string): string =>
   `<tool_call>\n{"name":"${name}","arguments":{"of":"milk"}}\n</tool_call>`;

@@ -4,15 +4,8 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
-import { afterEach, beforeEach, expect } from "vitest";
-import {
-  applyEvent,
-  type ConversationState,
-  emptyState,
-} from "../../src/client/conversation-state.ts";
-import type { ConversationEvent } from "../../src/client/types.ts";
-import { eventually } from "../support/eventually.ts";
-import { checkStream } from "../support/stream-check.ts";
+import { afterEach, beforeEach } from "vitest";
+import type { Run } from "./ended-run.ts";
 import type { World } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
 
@@ -42,11 +35,6 @@ export function forgetProcesses(path: string): void {
   database.close();
 }
 
-interface Run {
-  id: string;
-  runId: string;
-}
-
 export async function begin(
   { app }: Pick<World, "app">,
   message: string,
@@ -57,27 +45,4 @@ export async function begin(
   const { id } = await post("/api/conversations", conversation);
   const run = await post(`/api/conversations/${id}/runs`, { message });
   return { id, runId: run.run_id };
-}
-
-/** The answer once it has ended, and what a viewer saw of it over all processes. */
-export async function ended(
-  { app }: Pick<World, "app">,
-  { id, runId }: Run,
-): Promise<{ message: Json; state: ConversationState }> {
-  const message = await eventually(async () => {
-    const reply = await app.inject({ url: `/api/conversations/${id}` });
-    const last = (reply.json() as Json).messages.at(-1) as Json;
-    expect(last.status).not.toBe("running");
-    return last;
-  });
-  const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
-  const { body } = await app.inject({ url });
-  const lines = body.split("\n");
-  const events = lines
-    .filter((line) => line.startsWith("data: "))
-    .map((line) => JSON.parse(line.slice(6)) as ConversationEvent);
-  const numbers = lines.filter((line) => line.startsWith("id: ")).map((line) => +line.slice(4));
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-  checkStream(events).close();
-  return { message, state: events.reduce(applyEvent, emptyState) };
 }

@@ -13,6 +13,7 @@ import type { EngineStep } from "../../src/engine/types.ts";
 import type { AgentsJson } from "../support/agents.ts";
 import { serveCommand } from "../support/command-line.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+import { metric } from "../support/metric.ts";
 
 const question = "Ask both to look at the harbour.";
 const tasks = [
@@ -65,11 +66,6 @@ async function ask({ client }: ScriptedServer): Promise<string | null | undefine
   });
   expect(completion.choices[0]?.finish_reason).toBe("stop");
   return completion.choices[0]?.message.content;
-}
-
-async function metric({ url }: ScriptedServer, name: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1]);
 }
 
 test("two sub-agents share 1,500 tokens: computed once, and both decode in the same batches", async () => {

@@ -5,7 +5,6 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,11 +13,9 @@ import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { demoFolder as folder, makeDemoFolder } from "../support/demo-folder.ts";
 import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 import { type DrivenTerminal, hasPython, openTerminal } from "../support/terminal.ts";
+import { filesystemServer } from "../support/filesystem-server.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const filesystemServer = createRequire(import.meta.url).resolve(
-  "@modelcontextprotocol/server-filesystem/dist/index.js",
-);
 const question = `List the files in ${folder}, then read notes.txt and tell me what it says.`;
 const home = mkdtempSync(join(tmpdir(), "fermata-chat-"));
 const env = { HOME: home, XDG_STATE_HOME: join(home, "state") };

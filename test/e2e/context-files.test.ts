@@ -8,6 +8,7 @@ import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
 import { kinds } from "../support/kind-tensors.ts";
 import { writeRandomKind } from "../support/random-kinds.ts";
+import { metric } from "../support/metric.ts";
 
 let folder: string;
 const servers: ServedCommand[] = [];
@@ -63,12 +64,6 @@ const goesOn = (messages: Message[], { content }: Answer): Message[] => [
   { role: "assistant", content },
   { role: "user", content: "And what can you do for me?" },
 ];
-
-async function metric({ url }: ServedCommand, line: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text();
-  const found = text.split("\n").find((one) => one.startsWith(`${line} `));
-  return Number(found?.slice(line.length));
-}
 
 /** What the second turns of these conversations are on a server that nothing interrupts. */
 async function uninterrupted(names: string[]): Promise<Answer[]> {

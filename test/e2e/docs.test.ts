@@ -3,7 +3,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -13,13 +12,11 @@ import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { makeDemoFolder } from "../support/demo-folder.ts";
 import { eventually } from "../support/eventually.ts";
 import { pythonWith } from "../support/python.ts";
+import { filesystemServer } from "../support/filesystem-server.ts";
 
 const run = promisify(execFile);
 const realFetch = globalThis.fetch;
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const filesystemServer = createRequire(import.meta.url).resolve(
-  "@modelcontextprotocol/server-filesystem/dist/index.js",
-);
 const python = pythonWith("openai");
 
 /** The blocks of one language in a guide. */

@@ -2,7 +2,6 @@
 // ships. Nothing is scripted.
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -10,12 +9,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { demoFolder, makeDemoFolder } from "../support/demo-folder.ts";
 import { pythonWith } from "../support/python.ts";
+import { filesystemServer } from "../support/filesystem-server.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const filesystemServer = createRequire(import.meta.url).resolve(
-  "@modelcontextprotocol/server-filesystem/dist/index.js",
-);
 const compiled = join(root, "examples/.out");
 
 const python = pythonWith("openai");

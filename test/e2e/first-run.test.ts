@@ -1,7 +1,6 @@
 // The README's first run, as a person has it: the command line in a process of its own, the model that
 // ships, sampling as it comes, a real MCP server. Nothing is scripted.
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
@@ -10,10 +9,7 @@ import {
   demoNotes as notes,
   makeDemoFolder,
 } from "../support/demo-folder.ts";
-
-const filesystemServer = createRequire(import.meta.url).resolve(
-  "@modelcontextprotocol/server-filesystem/dist/index.js",
-);
+import { filesystemServer } from "../support/filesystem-server.ts";
 
 let server: ServedCommand;
 

@@ -8,7 +8,7 @@ import { Embedder } from "../../src/engine/embedder.ts";
 import type { OpenApiDocument } from "../../src/server/http/openapi.ts";
 import { writeEmbeddingModel } from "../support/embedding-model.ts";
 import { memoryInUse } from "../support/memory-in-use.ts";
-import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
+import { existingThing, fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
 import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const runs = Number(process.env["FERMATA_ENGINE_FUZZ_RUNS"] ?? 12);
@@ -61,28 +61,7 @@ async function call(method: string, path: string, body?: object): Promise<Record
 }
 
 const target: FuzzTarget = {
-  async existing({ path }) {
-    if (path.includes("{model}")) return { model: "default" };
-    if (path.startsWith("/api/conversations")) {
-      const id = String((await call("POST", "/api/conversations", {}))["id"]);
-      if (path.endsWith("/runs")) return { id };
-      const run = { message: "Hi", max_tokens: 2 };
-      const started = await call("POST", `/api/conversations/${id}/runs`, run);
-      return { id, run_id: String(started["run_id"]) };
-    }
-    if (path.startsWith("/v1/conversations")) {
-      const items = [{ role: "user", content: "Hi" }];
-      const { id } = await call("POST", "/v1/conversations", { items });
-      const { data } = await call("GET", `/v1/conversations/${String(id)}/items`);
-      return { id: String(id), item: (data as { id: string }[])[0]!.id };
-    }
-    if (path.startsWith("/v1/chat/completions")) {
-      const chat = { messages: [{ role: "user", content: "Hi" }], store: true, max_tokens: 2 };
-      return { id: String((await call("POST", "/v1/chat/completions", chat))["id"]) };
-    }
-    const body = { input: "Hi", background: true, max_output_tokens: 2 };
-    return { id: String((await call("POST", "/v1/responses", body))["id"]) };
-  },
+  existing: ({ path }) => existingThing(path, call, (body, limit) => ({ ...body, [limit]: 2 })),
   async send(method, url, body) {
     const reply = await fetch(`${server.url}${url}`, {
       method,

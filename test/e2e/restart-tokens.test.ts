@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Conversation } from "../../src/client/types.ts";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
+import { metric } from "../support/metric.ts";
 
 let folder: string;
 let server: ServedCommand;
@@ -28,11 +29,6 @@ async function post<Body>(path: string, body: object): Promise<Body> {
 
 const get = async <Body>(path: string): Promise<Body> =>
   (await (await fetch(server.url + path)).json()) as Body;
-
-async function metric(name: string): Promise<number> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
-}
 
 /** The text and the calls of a run whose call waited, and the rows that were computed once it was approved. */
 async function answer(name: string, sampling: object, isRestarted: boolean) {
@@ -62,7 +58,7 @@ async function answer(name: string, sampling: object, isRestarted: boolean) {
     server = await serve();
     expect(await waiting()).toBe(call);
   }
-  const before = await metric("fermata_prefilled_tokens_total");
+  const before = await metric(server, "fermata_prefilled_tokens_total");
   await post(`/api/approvals/${call}`, { decision: "approve" });
   const said = await eventually(async () => {
     const { messages } = await get<Conversation>(`/api/conversations/${id}`);
@@ -70,7 +66,7 @@ async function answer(name: string, sampling: object, isRestarted: boolean) {
     expect(status).toBe("complete");
     return { message, calls: calls.map((made) => made.tool_call_details.arguments) };
   });
-  const rows = (await metric("fermata_prefilled_tokens_total")) - before;
+  const rows = (await metric(server, "fermata_prefilled_tokens_total")) - before;
   expect(await server.stop("SIGTERM")).toBe(0);
   return { said, rows };
 }

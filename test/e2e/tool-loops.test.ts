@@ -7,6 +7,7 @@ import { modelPath } from "../support/engine.ts";
 import { kinds } from "../support/kind-tensors.ts";
 import { writeRandomKind } from "../support/random-kinds.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+import { metric } from "../support/metric.ts";
 
 const rounds = 8;
 const most = 1.05;
@@ -27,28 +28,22 @@ describe.each(["dense", ...kinds] as const)("%s", (kind) => {
   });
   afterAll(() => server.close());
 
-  async function metric(name: string): Promise<number> {
-    const text = await (await fetch(`${server.url}/metrics`)).text();
-    const line = text.split("\n").find((each) => each.startsWith(`${name} `));
-    return Number(line?.slice(name.length));
-  }
-
   /** @param loop resolves to the tokens of its last prompt and its last answer */
   async function expectOnlyNew(question: string, loop: () => Promise<number>): Promise<void> {
     const calls = Array.from({ length: rounds }, (_, round) =>
       callText("read_part", { part: round }),
     );
     await server.script(question, [...calls, answer]);
-    const before = await metric("fermata_prefilled_tokens_total");
-    const recomputed = await metric("fermata_recomputed_tokens_total");
-    const generated = await metric("fermata_generated_tokens_total");
+    const before = await metric(server, "fermata_prefilled_tokens_total");
+    const recomputed = await metric(server, "fermata_recomputed_tokens_total");
+    const generated = await metric(server, "fermata_generated_tokens_total");
     // All that was ever new: the last prompt has everything.
     const tokens = await loop();
-    const drawn = (await metric("fermata_generated_tokens_total")) - generated;
-    const computed = (await metric("fermata_prefilled_tokens_total")) - before;
+    const drawn = (await metric(server, "fermata_generated_tokens_total")) - generated;
+    const computed = (await metric(server, "fermata_prefilled_tokens_total")) - before;
     expect(computed).toBeGreaterThan((tokens - drawn) / 2);
     expect(computed + drawn).toBeLessThanOrEqual(tokens * most);
-    expect(await metric("fermata_recomputed_tokens_total")).toBe(recomputed);
+    expect(await metric(server, "fermata_recomputed_tokens_total")).toBe(recomputed);
   }
 
   test("Chat Completions", async () => {
@@ -75,11 +70,11 @@ describe.each(["dense", ...kinds] as const)("%s", (kind) => {
       }
     });
     // The last answer anew.
-    const before = await metric("fermata_prefilled_tokens_total");
+    const before = await metric(server, "fermata_prefilled_tokens_total");
     const again = { model: "default", messages: messages.slice(0, -1), tools };
     const { choices } = await server.client.chat.completions.create(again);
     expect(choices[0]!.message.content).toBe(answer);
-    const computed = (await metric("fermata_prefilled_tokens_total")) - before;
+    const computed = (await metric(server, "fermata_prefilled_tokens_total")) - before;
     expect(computed).toBeLessThanOrEqual(64);
   });
 

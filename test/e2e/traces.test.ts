@@ -4,6 +4,7 @@ import { runCommandLine } from "../../src/cli/run.ts";
 import type { Trace, TraceSpan } from "../../src/client/types.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+import { metric } from "../support/metric.ts";
 
 let server: ScriptedServer;
 const withoutTools = { tool_choice: "none" } as const;
@@ -38,15 +39,9 @@ async function traceOf(id: string): Promise<Trace> {
   return (await reply.json()) as Trace;
 }
 
-async function metric(name: string): Promise<number> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
-  const line = text.split("\n").find((each) => each.startsWith(`fermata_${name}_total `));
-  return Number(line?.split(" ").at(-1));
-}
-
 async function metrics() {
   const names = ["prefilled_tokens", "cached_tokens", "generated_tokens", "recomputed_tokens"];
-  return await Promise.all(names.map(metric));
+  return await Promise.all(names.map((name) => metric(server, `fermata_${name}_total`)));
 }
 
 function contains(outer: TraceSpan, inner: { start_ms: number; end_ms: number | null }): boolean {

@@ -11,6 +11,7 @@ import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { canFail, failing, type Faults, injectedBy } from "./support/failing-io.ts";
 import { told, times } from "./support/injections.ts";
 import { post } from "./support/served.ts";
+import { metric } from "../support/metric.ts";
 
 let folder: string;
 let server: ServedCommand | undefined;
@@ -268,12 +269,6 @@ async function serveWithFaults(faults: Faults): Promise<ServedCommand> {
   }
 }
 
-async function metric(line: string): Promise<number> {
-  const text = await (await fetch(`${server!.url}/metrics`)).text();
-  const found = text.split("\n").find((one) => one.startsWith(`${line} `));
-  return Number(found?.slice(line.length));
-}
-
 const prompts = Array.from({ length: 8 }, (_, index) => `${index} ships came. `.repeat(20));
 
 /** Asks for each prompt again and again: every answer is the first one. */
@@ -294,7 +289,7 @@ test.runIf(canFail).each([...errors, ["on a disk that is mounted read-only", rea
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
     const injected = injectedBy(count);
     expect(injected).toBeGreaterThan(times(5, 60));
-    expect(await metric('fermata_disk_drops_total{reason="failed"}')).toBeGreaterThan(0);
+    expect(await metric(server!, 'fermata_disk_drops_total{reason="failed"}')).toBeGreaterThan(0);
     expect(server.log().match(/does not reach its files/g)).toHaveLength(1);
     told(`files of the cache ${name}`, injected);
   },
@@ -310,7 +305,7 @@ test.runIf(canFail)("files of the cache on a slow disk: nobody waits for it", as
   for (const prompt of prompts) first.push(await answered(prompt));
   await expectSameAnswers(first, 1);
   expect(injectedBy(at("count"))).toBe(1);
-  expect(await metric("fermata_disk_saves_total")).toBe(0);
+  expect(await metric(server!, "fermata_disk_saves_total")).toBe(0);
   expect(server.log()).not.toContain("does not reach its files");
   told("files of the cache on a disk that answers after", 1);
 });

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import type { EngineOptions } from "../../src/engine/types.ts";
-import { collect, modelPath } from "../support/engine.ts";
+import { collect, modelPath, words } from "../support/engine.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeRedis } from "../support/fake-redis.ts";
 import { writeRandomKind } from "../support/random-kinds.ts";
@@ -37,8 +37,6 @@ async function load(options: Partial<EngineOptions> = {}): Promise<Engine> {
   return engine;
 }
 
-const words = (seed: number, count: number): number[] =>
-  Array.from({ length: count }, (_, at) => 300 + ((seed * 7919 + at * 104_729) % 3000));
 const prompt = Int32Array.from(words(1, 300));
 
 async function run(

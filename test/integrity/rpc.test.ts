@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import type { EngineOptions } from "../../src/engine/types.ts";
-import { collect, holdAtEnd, modelPath, readUntil } from "../support/engine.ts";
+import { collect, holdAtEnd, modelPath, readUntil, words } from "../support/engine.ts";
 import { writeRandomKind } from "../support/random-kinds.ts";
 import { freePort, startRpcServer, type StartedRpcServer } from "../support/rpc-server.ts";
 import { greedy } from "../support/sampling.ts";
@@ -14,8 +14,6 @@ beforeAll(async () => {
 });
 afterAll(() => peer.stop());
 
-const words = (seed: number, count: number): number[] =>
-  Array.from({ length: count }, (_, at) => 300 + ((seed * 7919 + at * 104_729) % 3000));
 const shared = words(1, 200);
 const promptOf = (seed: number): Int32Array => Int32Array.from([...shared, ...words(seed, 60)]);
 const sampling = { ...greedy, ignoresEnd: true };

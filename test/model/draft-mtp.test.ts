@@ -3,15 +3,13 @@ import { describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import { fitModel } from "../../src/engine/load.ts";
 import type { EngineOptions, Sampling } from "../../src/engine/types.ts";
-import { collect, holdAtEnd, modelPath as ordinary, readUntil } from "../support/engine.ts";
+import { collect, holdAtEnd, modelPath as ordinary, readUntil, words } from "../support/engine.ts";
 import { mtpKinds, writeMtpModel } from "../support/mtp-models.ts";
 import { greedy } from "../support/sampling.ts";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const words = (seed: number, count: number): number[] =>
-  Array.from({ length: count }, (_, at) => 300 + ((seed * 7919 + at * 104_729) % 3000));
 const shared = words(1, 100);
 const promptOf = (seed: number): number[] => [...shared, ...words(seed, 30)];
 const marks = Int32Array.of(shared.length);

@@ -7,13 +7,11 @@ import { describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Sampling } from "../../src/engine/types.ts";
 import { loadAddon } from "../../src/native/addon.ts";
-import { collect, holdAtEnd, readUntil } from "../support/engine.ts";
+import { collect, holdAtEnd, readUntil, words } from "../support/engine.ts";
 import { kinds } from "../support/kind-tensors.ts";
 import { writeRandomKind } from "../support/random-kinds.ts";
 import { greedy } from "../support/sampling.ts";
 
-const words = (seed: number, count: number): number[] =>
-  Array.from({ length: count }, (_, at) => 300 + ((seed * 7919 + at * 104_729) % 3000));
 const shared = words(1, 200);
 const promptOf = (seed: number): Int32Array => Int32Array.from([...shared, ...words(seed, 60)]);
 const marks = Int32Array.of(shared.length);

@@ -1,6 +1,8 @@
 // A BERT with random weights and a vocabulary of letters, and what it should say, computed here from its
 // definition: llama.cpp's encoder and Fermata's pooling are held against it.
 import { writeFile } from "node:fs/promises";
+import { aligned, float32, number32, number64, plainText } from "./gguf-bytes.ts";
+import { generator } from "./random.ts";
 
 const width = 32;
 const heads = 4;
@@ -217,17 +219,6 @@ function gelu(value: number): number {
   return 0.5 * value * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3)));
 }
 
-/** Mulberry32: from 0 to 1. */
-function generator(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 function metadata(pooling: Pooling | "rank", tokenizer: string): Buffer[] {
   const bytes = tokenizer === "llama" ? 6 : 1;
   const types = vocabulary.map((token, index) =>
@@ -245,7 +236,7 @@ function metadata(pooling: Pooling | "rank", tokenizer: string): Buffer[] {
     ["bert.pooling_type", u32(poolingTypes[pooling])],
     ["tokenizer.ggml.model", text(tokenizer)],
     ["tokenizer.ggml.token_type_count", u32(2)],
-    ["tokenizer.ggml.tokens", array(8, vocabulary.map(plain))],
+    ["tokenizer.ggml.tokens", array(8, vocabulary.map(plainText))],
     ["tokenizer.ggml.token_type", array(5, types)],
     ["tokenizer.ggml.padding_token_id", u32(0)],
     ["tokenizer.ggml.unknown_token_id", u32(1)],
@@ -253,7 +244,7 @@ function metadata(pooling: Pooling | "rank", tokenizer: string): Buffer[] {
     ["tokenizer.ggml.cls_token_id", u32(cls)],
     ["tokenizer.ggml.seperator_token_id", u32(sep)],
   ];
-  return entries.map(([key, value]) => Buffer.concat([plain(key), value]));
+  return entries.map(([key, value]) => Buffer.concat([plainText(key), value]));
 }
 
 /** A GGUF of 32-bit floats. */
@@ -265,7 +256,7 @@ function encode(entries: readonly Buffer[], tensors: Tensors): Buffer {
     const isVector = columns === values.length;
     const shape = isVector ? [columns] : [columns, values.length / columns];
     const sizes = shape.map(number64);
-    infos.push(plain(name), number32(shape.length), ...sizes, number32(0), number64(offset));
+    infos.push(plainText(name), number32(shape.length), ...sizes, number32(0), number64(offset));
     const bytes = aligned(Buffer.from(values.buffer, values.byteOffset, values.byteLength));
     data.push(bytes);
     offset += bytes.length;
@@ -281,20 +272,12 @@ function encode(entries: readonly Buffer[], tensors: Tensors): Buffer {
   return Buffer.concat([aligned(Buffer.concat(head)), ...data]);
 }
 
-function aligned(bytes: Buffer): Buffer {
-  return Buffer.concat([bytes, Buffer.alloc((32 - (bytes.length % 32)) % 32)]);
-}
-
 function array(kind: number, items: readonly Buffer[]): Buffer {
   return Buffer.concat([number32(9), number32(kind), number64(items.length), ...items]);
 }
 
 function text(value: string): Buffer {
-  return Buffer.concat([number32(8), plain(value)]);
-}
-
-function plain(value: string): Buffer {
-  return Buffer.concat([number64(Buffer.byteLength(value)), Buffer.from(value)]);
+  return Buffer.concat([number32(8), plainText(value)]);
 }
 
 function u32(value: number): Buffer {
@@ -302,19 +285,5 @@ function u32(value: number): Buffer {
 }
 
 function f32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeFloatLE(value);
-  return Buffer.concat([number32(6), bytes]);
-}
-
-function number32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function number64(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
+  return Buffer.concat([number32(6), float32(value)]);
 }

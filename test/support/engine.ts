@@ -33,6 +33,11 @@ export function loadTestEngine(options: Partial<EngineOptions> = {}): Promise<En
   });
 }
 
+/** Tokens of no meaning, the same for the same seed. */
+export function words(seed: number, count: number): number[] {
+  return Array.from({ length: count }, (_, at) => 300 + ((seed * 7919 + at * 104_729) % 3000));
+}
+
 /** Emits these tokens, then an end token. */
 export function scripted(tokens: Int32Array): Sampling {
   return { ...greedy, script: tokens };

@@ -37,6 +37,9 @@ export interface FuzzReply {
   body: string;
 }
 
+// oxlint-disable-next-line typescript/no-explicit-any -- an answer of any kind
+type Thing = any;
+
 export interface FuzzTarget {
   /** A path without its braces filled: of something that exists, so that requests come further than to a 404. */
   existing(operation: FuzzedOperation): Promise<Record<string, string>>;
@@ -126,6 +129,35 @@ function requestsOf({ parameters, body }: FuzzedOperation): fc.Arbitrary<Request
       { weight: 1, arbitrary: fc.nat(60) },
     ),
   });
+}
+
+/** What most paths name, made by requests. @param limited makes of a request's body what the test has time for */
+export async function existingThing(
+  path: string,
+  call: (method: "GET" | "POST", path: string, body?: object) => Promise<Thing>,
+  limited: (body: object, limit: "max_tokens" | "max_output_tokens") => object = (body) => body,
+): Promise<Record<string, string>> {
+  if (path.includes("{model}")) return { model: "default" };
+  if (path.startsWith("/api/conversations")) {
+    const { id } = await call("POST", "/api/conversations", {});
+    if (path.endsWith("/runs")) return { id };
+    const run = limited({ message: "Hi" }, "max_tokens");
+    const { run_id } = await call("POST", `/api/conversations/${id}/runs`, run);
+    return { id, run_id };
+  }
+  if (path.startsWith("/v1/conversations")) {
+    const items = [{ role: "user", content: "Hi" }];
+    const { id } = await call("POST", "/v1/conversations", { items });
+    const { data } = await call("GET", `/v1/conversations/${id}/items`);
+    return { id, item: data[0].id };
+  }
+  if (path.startsWith("/v1/chat/completions")) {
+    const chat = { messages: [{ role: "user", content: "Hi" }], store: true };
+    return { id: (await call("POST", "/v1/chat/completions", limited(chat, "max_tokens"))).id };
+  }
+  // Only a background response can be cancelled or read as a stream.
+  const response = { input: "Hi", background: !path.endsWith("tool_outputs") };
+  return { id: (await call("POST", "/v1/responses", limited(response, "max_output_tokens"))).id };
 }
 
 /** @returns how often it was answered and refused */

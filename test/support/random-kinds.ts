@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelPath } from "./engine.ts";
+import { aligned, float32, number32, number64, plainText } from "./gguf-bytes.ts";
 import {
   inner,
   type Kind,
@@ -14,8 +15,6 @@ import {
   type Tensor,
   width,
 } from "./kind-tensors.ts";
-
-const alignment = 32;
 
 /** Writes it into a temporary folder. @returns its path */
 export function writeRandomKind(kind: Kind): string {
@@ -37,20 +36,24 @@ export function writeRandom(kind: string, { tensors, numbers, hasOutput = false 
     vocab_size: tokens,
   };
   const own = [
-    Buffer.concat([text("general.architecture"), u32(8), text(kind)]),
+    Buffer.concat([plainText("general.architecture"), number32(8), plainText(kind)]),
     ...["rms_epsilon", "epsilon"].map((name) =>
-      Buffer.concat([text(`${kind}.attention.layer_norm_${name}`), u32(6), f32(1e-6)]),
+      Buffer.concat([
+        plainText(`${kind}.attention.layer_norm_${name}`),
+        number32(6),
+        float32(1e-6),
+      ]),
     ),
     ...Object.entries({ ...common, ...numbers }).map(([name, value]) =>
       Array.isArray(value)
         ? Buffer.concat([
-            text(`${kind}.${name}`),
-            u32(9),
-            u32(4),
-            u64(value.length),
-            ...value.map(u32),
+            plainText(`${kind}.${name}`),
+            number32(9),
+            number32(4),
+            number64(value.length),
+            ...value.map(number32),
           ])
-        : Buffer.concat([text(`${kind}.${name}`), u32(4), u32(value)]),
+        : Buffer.concat([plainText(`${kind}.${name}`), number32(4), number32(value)]),
     ),
   ];
   const infos: Buffer[] = [];
@@ -64,21 +67,27 @@ export function writeRandom(kind: string, { tensors, numbers, hasOutput = false 
       const added = at % columns === Math.floor(at / columns) ? diagonal : 0;
       return middle + added + spread * (random() * 2 - 1);
     });
-    infos.push(text(name), u32(sizes.length), ...sizes.map(u64), u32(0), u64(offset));
-    data.push(padded(Buffer.from(values.buffer)));
+    infos.push(
+      plainText(name),
+      number32(sizes.length),
+      ...sizes.map(number64),
+      number32(0),
+      number64(offset),
+    );
+    data.push(aligned(Buffer.from(values.buffer)));
     offset += data.at(-1)!.length;
   }
   const head = Buffer.concat([
     Buffer.from("GGUF"),
-    u32(3),
-    u64(all.length),
-    u64(kept.length + own.length),
+    number32(3),
+    number64(all.length),
+    number64(kept.length + own.length),
     ...kept.map(({ bytes }) => bytes),
     ...own,
     ...infos,
   ]);
   const path = join(mkdtempSync(join(tmpdir(), "fermata-kind-")), `${kind}.gguf`);
-  writeFileSync(path, Buffer.concat([padded(head), ...data]));
+  writeFileSync(path, Buffer.concat([aligned(head), ...data]));
   return path;
 }
 
@@ -109,34 +118,6 @@ function entriesOf(file: Buffer): { key: string; bytes: Buffer; count: number }[
     const count = skip(short());
     return { key, bytes: file.subarray(start, at), count };
   });
-}
-
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function f32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeFloatLE(value);
-  return bytes;
-}
-
-function u64(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
-}
-
-function text(value: string): Buffer {
-  const bytes = Buffer.from(value);
-  return Buffer.concat([u64(bytes.length), bytes]);
-}
-
-function padded(bytes: Buffer): Buffer {
-  const rest = (alignment - (bytes.length % alignment)) % alignment;
-  return Buffer.concat([bytes, Buffer.alloc(rest)]);
 }
 
 /** From 0 to 1. */

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelPath } from "./engine.ts";
+import { generator } from "./random.ts";
 
 const halfFloat = 1;
 const q8 = 8;
@@ -136,15 +137,4 @@ function toHalf(value: number): number {
   const exponent = Math.floor(Math.log2(size));
   const fraction = Math.min(1023, Math.round((size / 2 ** exponent - 1) * 1024));
   return sign | ((exponent + 15) << 10) | fraction;
-}
-
-/** Mulberry32: from 0 to 1. */
-function generator(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

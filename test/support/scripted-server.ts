@@ -1,7 +1,6 @@
 // A real server on a real socket with the shipped model and a real MCP server; only the choice of
 // tokens is scripted, so that a test decides which tools are called. Named as what it is.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AddressInfo } from "node:net";
@@ -20,9 +19,7 @@ import type { Tool } from "../../src/tools/types.ts";
 import { type AgentsJson, agentDirectory } from "./agents.ts";
 import { modelPath } from "./engine.ts";
 import { greedy } from "./sampling.ts";
-
-const require = createRequire(import.meta.url);
-const filesystemServer = require.resolve("@modelcontextprotocol/server-filesystem/dist/index.js");
+import { filesystemServer } from "./filesystem-server.ts";
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 

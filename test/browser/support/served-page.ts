@@ -2,7 +2,6 @@
 // sub-agents and a store. Of some questions the choice of tokens is scripted, so that a test decides which
 // tools are called; they pass the engine as all others do.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,11 +15,9 @@ import {
   makeDemoFolder,
 } from "../../support/demo-folder.ts";
 import { callText, startScriptedServer } from "../../support/scripted-server.ts";
+import { filesystemServer } from "../../support/filesystem-server.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-const filesystemServer = createRequire(import.meta.url).resolve(
-  "@modelcontextprotocol/server-filesystem/dist/index.js",
-);
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 export interface ServedPage {

@@ -1,26 +1,11 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { serveConfig } from "../../support/serve-config.ts";
-
-const empty = mkdtempSync(join(tmpdir(), "fermata-"));
-
-function load(args: string[], env: NodeJS.ProcessEnv = {}, cwd = empty) {
-  return serveConfig(args, env, cwd);
-}
-
-function directoryWith(files: Record<string, string>): string {
-  const directory = mkdtempSync(join(tmpdir(), "fermata-"));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
-  return directory;
-}
+import { directoryWith, serveConfig } from "../../support/serve-config.ts";
 
 describe("parts of an option", () => {
   const whole = { silence: 60, call: 600, answer: 1800, approval: 300, output: 300 };
 
   test("are given by name, a bare number is the first, and a longer one lengthens what holds it", () => {
-    const timeouts = (text: string) => load(["--tool-timeout", text]).toolTimeout;
+    const timeouts = (text: string) => serveConfig(["--tool-timeout", text]).toolTimeout;
     expect(timeouts("90")).toEqual({ ...whole, silence: 90 });
     expect(timeouts("3000")).toEqual({ ...whole, silence: 3000, call: 3000, answer: 3000 });
     expect(timeouts("3000, answer=10")).toEqual({
@@ -30,10 +15,13 @@ describe("parts of an option", () => {
       answer: 10,
     });
     expect(timeouts("approval=9,output=8")).toEqual({ ...whole, approval: 9, output: 8 });
-    expect(load([], { FERMATA_TOOL_TIMEOUT: "call=7" }).toolTimeout).toEqual({ ...whole, call: 7 });
+    expect(serveConfig([], { FERMATA_TOOL_TIMEOUT: "call=7" }).toolTimeout).toEqual({
+      ...whole,
+      call: 7,
+    });
     const cwd = directoryWith({ "fermata.json": '{"toolTimeout": 5}' });
-    expect(load([], {}, cwd).toolTimeout).toEqual({ ...whole, silence: 5 });
-    expect(load(["--store-limits", "days=2"]).storeLimits).toEqual({
+    expect(serveConfig([], {}, cwd).toolTimeout).toEqual({ ...whole, silence: 5 });
+    expect(serveConfig(["--store-limits", "days=2"]).storeLimits).toEqual({
       days: 2,
       responses: 10_000,
       megabytes: 1024,
@@ -47,7 +35,7 @@ describe("parts of an option", () => {
     [["--tool-timeout", "call=0"], "--tool-timeout: call must be from 1 to 86400, not 0"],
     [["--tool-timeout", "call=5,"], "needs a whole number"],
   ])("%j is refused", (args, message) => {
-    expect(() => load(args)).toThrow(message);
+    expect(() => serveConfig(args)).toThrow(message);
   });
 
   test.each([
@@ -56,7 +44,7 @@ describe("parts of an option", () => {
     ['{"toolTimeout": "x"}', '"toolTimeout" needs a whole number, or an object'],
     ['{"toolTimeout": 0}', "silence must be from 1"],
   ])("fermata.json %s is refused", (text, message) => {
-    expect(() => load([], {}, directoryWith({ "fermata.json": text }))).toThrow(message);
+    expect(() => serveConfig([], {}, directoryWith({ "fermata.json": text }))).toThrow(message);
   });
 });
 
@@ -74,11 +62,11 @@ describe("an option of before names what says the same today", () => {
     const refusal = (name: string) => expect.stringContaining(`${name} is gone: use ${today}`);
     const error = (name: string) =>
       expect.objectContaining({ code: "invalid_option", message: refusal(name) as string });
-    expect(() => load([`--${flag}`, "5"])).toThrow(error(`--${flag}`));
+    expect(() => serveConfig([`--${flag}`, "5"])).toThrow(error(`--${flag}`));
     const variable = `FERMATA_${flag.replaceAll("-", "_").toUpperCase()}`;
-    expect(() => load([], { [variable]: "5" })).toThrow(error(variable));
+    expect(() => serveConfig([], { [variable]: "5" })).toThrow(error(variable));
     const cwd = directoryWith({ "fermata.json": `{"${key}": 5}` });
-    expect(() => load([], {}, cwd)).toThrow(error(`fermata.json: "${key}"`));
+    expect(() => serveConfig([], {}, cwd)).toThrow(error(`fermata.json: "${key}"`));
   });
 });
 
@@ -89,19 +77,21 @@ describe("a key that is set but empty is a mistake, not a server without a key",
     ["--api-key", ["--api-key="], {}],
     ["--api-key", ["--api-key", "  "], {}],
   ])("%s", (name, args, env) => {
-    expect(() => load(args, env)).toThrow(`${name} needs a value.`);
+    expect(() => serveConfig(args, env)).toThrow(`${name} needs a value.`);
   });
 
   test.each(['""', "[]", '[""]', '["a", " "]'])("in a file: %s", (value) => {
     const cwd = directoryWith({ "options.json": `{"apiKey": ${value}}` });
-    expect(() => load(["--config", "options.json"], {}, cwd)).toThrow('"apiKey" needs a value.');
+    expect(() => serveConfig(["--config", "options.json"], {}, cwd)).toThrow(
+      '"apiKey" needs a value.',
+    );
   });
 
   test("space around a key is not part of it", () => {
-    expect(load([], { FERMATA_API_KEY: "abc\n" }).apiKey).toEqual(["abc"]);
+    expect(serveConfig([], { FERMATA_API_KEY: "abc\n" }).apiKey).toEqual(["abc"]);
   });
 
   test("a key and --no-auth exclude each other", () => {
-    expect(() => load(["--api-key", "k", "--no-auth"])).toThrow("exclude each other");
+    expect(() => serveConfig(["--api-key", "k", "--no-auth"])).toThrow("exclude each other");
   });
 });

@@ -1,25 +1,11 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { commands } from "../../../src/cli/commands/commands.ts";
 import { flagNames } from "../../../src/cli/options/option-table.ts";
-import { serveConfig } from "../../support/serve-config.ts";
-
-const empty = mkdtempSync(join(tmpdir(), "fermata-"));
-
-function load(args: string[], env: NodeJS.ProcessEnv = {}, cwd = empty) {
-  return serveConfig(args, env, cwd);
-}
-
-function directoryWith(files: Record<string, string>): string {
-  const directory = mkdtempSync(join(tmpdir(), "fermata-"));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
-  return directory;
-}
+import { directoryWith, emptyFolder, serveConfig } from "../../support/serve-config.ts";
 
 test("defaults", () => {
-  expect(load([])).toEqual({
+  expect(serveConfig([])).toEqual({
     model: undefined,
     processTimeout: { drain: 5, notice: 0, loop: 60, step: 600 },
     hf: undefined,
@@ -121,19 +107,19 @@ test("flags in every form", () => {
     "--n-gpu-layers",
     "-1",
   ];
-  expect(load(args)).toMatchObject({
-    model: join(empty, "m.gguf"),
+  expect(serveConfig(args)).toMatchObject({
+    model: join(emptyFolder, "m.gguf"),
     port: 9,
     contextCache: false,
     audit: true,
     apiKey: ["a", "b"],
     nGpuLayers: -1,
   });
-  expect(load(["--context-cache=false"]).contextCache).toBe(false);
+  expect(serveConfig(["--context-cache=false"]).contextCache).toBe(false);
 });
 
 test("arguments of the MCP server may begin with dashes", () => {
-  const { mcpArgs } = load(["--mcp-command", "server", "--mcp-args=--arg1,arg2"]);
+  const { mcpArgs } = serveConfig(["--mcp-command", "server", "--mcp-args=--arg1,arg2"]);
   expect(mcpArgs).toEqual(["--arg1", "arg2"]);
 });
 
@@ -147,7 +133,7 @@ test("flags, then the environment, then the file", () => {
     FERMATA_AUDIT: "true",
     FERMATA_THREADS: "",
   };
-  expect(load(["--port", "100"], env, cwd)).toMatchObject({
+  expect(serveConfig(["--port", "100"], env, cwd)).toMatchObject({
     port: 100,
     parallel: 20,
     ctxSize: 3000,
@@ -158,9 +144,9 @@ test("flags, then the environment, then the file", () => {
 
 test("FERMATA_PORT of a Kubernetes Service named fermata is no port", () => {
   const env = { FERMATA_PORT: "tcp://10.43.7.1:80", FERMATA_PORT_80_TCP_PORT: "80" };
-  expect(load([], env).port).toBe(load([]).port);
+  expect(serveConfig([], env).port).toBe(serveConfig([]).port);
   const cwd = directoryWith({ "fermata.json": '{"port": 7000}' });
-  expect(load([], env, cwd).port).toBe(7000);
+  expect(serveConfig([], env, cwd).port).toBe(7000);
 });
 
 describe("a chat template", () => {
@@ -173,14 +159,16 @@ describe("a chat template", () => {
   });
 
   test("is Jinja text, one that has a name, or a file's", () => {
-    expect(load(["--chat-template", jinja]).chatTemplate).toBe(jinja);
-    expect(load(["--chat-template-file", "template.jinja"], {}, cwd).chatTemplate).toBe(jinja);
-    expect(load(["--chat-template", "chatml"]).chatTemplate).toContain("<|im_start|>");
-    expect(load(["--chat-template", "gemma"]).chatTemplate).toContain("<start_of_turn>");
-    expect(load(["--chat-template", "template.jinja"], {}, cwd).chatTemplate).toBe(jinja);
-    expect(load(["--config", join(cwd, "options.json")]).chatTemplate).toBe(jinja);
+    expect(serveConfig(["--chat-template", jinja]).chatTemplate).toBe(jinja);
+    expect(serveConfig(["--chat-template-file", "template.jinja"], {}, cwd).chatTemplate).toBe(
+      jinja,
+    );
+    expect(serveConfig(["--chat-template", "chatml"]).chatTemplate).toContain("<|im_start|>");
+    expect(serveConfig(["--chat-template", "gemma"]).chatTemplate).toContain("<start_of_turn>");
+    expect(serveConfig(["--chat-template", "template.jinja"], {}, cwd).chatTemplate).toBe(jinja);
+    expect(serveConfig(["--config", join(cwd, "options.json")]).chatTemplate).toBe(jinja);
     expect(
-      load(["--chat-template", "chatml", "--config", "options.json"], {}, cwd).chatTemplate,
+      serveConfig(["--chat-template", "chatml", "--config", "options.json"], {}, cwd).chatTemplate,
     ).toContain("<|im_start|>");
   });
 
@@ -192,7 +180,7 @@ describe("a chat template", () => {
     [["--chat-template-file", "broken.jinja"], /broken\.jinja is not valid Jinja/],
     [["--chat-template-file", "list.txt"], /list\.txt has no .* so it is not a template/],
   ])("%j is refused", (args, message) => {
-    expect(() => load(args, {}, cwd)).toThrow(
+    expect(() => serveConfig(args, {}, cwd)).toThrow(
       expect.objectContaining({
         code: "invalid_option",
         message: expect.stringMatching(message) as string,
@@ -210,7 +198,7 @@ describe("--cors-origin", () => {
     "http://[::1]:8080",
     "chrome-extension://abcdef",
   ])("takes %s", (origin) => {
-    expect(load(["--cors-origin", origin]).corsOrigin).toEqual([origin]);
+    expect(serveConfig(["--cors-origin", origin]).corsOrigin).toEqual([origin]);
   });
 
   test.each([
@@ -224,8 +212,8 @@ describe("--cors-origin", () => {
     ["", "is not an origin"],
   ])("refuses %j, and names what is meant", (origin, remedy) => {
     const cwd = directoryWith({ "fermata.json": JSON.stringify({ corsOrigin: [origin] }) });
-    expect(() => load(["--config=fermata.json"], {}, cwd)).toThrow(remedy);
-    expect(() => load(["--config=fermata.json"], {}, cwd)).toThrow(
+    expect(() => serveConfig(["--config=fermata.json"], {}, cwd)).toThrow(remedy);
+    expect(() => serveConfig(["--config=fermata.json"], {}, cwd)).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "cors-origin" }),
     );
   });
@@ -233,32 +221,35 @@ describe("--cors-origin", () => {
 
 test("--replica takes what a server of a proxy may be called", () => {
   for (const name of ["a", "r1", "fermata-0", "a".repeat(63)])
-    expect(load(["--replica", name]).replica).toBe(name);
+    expect(serveConfig(["--replica", name]).replica).toBe(name);
   for (const name of ["R1", "r.1", "-r", "r-", "r_1", "r 1", "a".repeat(64)])
-    expect(() => load(["--replica", name])).toThrow(
+    expect(() => serveConfig(["--replica", name])).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "replica" }),
     );
 });
 
 test("names of the model, tokens of an answer, pooling", () => {
-  expect(load(["--alias", "a,b", "--alias=c"]).alias).toEqual(["a", "b", "c"]);
-  expect(() => load(["--alias", "a,,b"])).toThrow("--alias holds an empty name");
-  expect(load(["--predict", "5"]).nPredict).toBe(5);
-  expect(() => load(["--n-predict", "0"])).toThrow("at least 1, or -1");
-  expect(load(["--pooling", "mean", "--embedding-model", "e.gguf"]).pooling).toBe("mean");
-  expect(() => load(["--pooling", "mean"])).toThrow("--pooling needs --embedding-model");
-  expect(() => load(["--keep-alive", "9"])).toThrow("--keep-alive needs --models-dir");
-  expect(() => load(["--deterministic", "--drafts"])).toThrow("exclude each other");
+  expect(serveConfig(["--alias", "a,b", "--alias=c"]).alias).toEqual(["a", "b", "c"]);
+  expect(() => serveConfig(["--alias", "a,,b"])).toThrow("--alias holds an empty name");
+  expect(serveConfig(["--predict", "5"]).nPredict).toBe(5);
+  expect(() => serveConfig(["--n-predict", "0"])).toThrow("at least 1, or -1");
+  expect(serveConfig(["--pooling", "mean", "--embedding-model", "e.gguf"]).pooling).toBe("mean");
+  expect(() => serveConfig(["--pooling", "mean"])).toThrow("--pooling needs --embedding-model");
+  expect(() => serveConfig(["--keep-alive", "9"])).toThrow("--keep-alive needs --models-dir");
+  expect(() => serveConfig(["--deterministic", "--drafts"])).toThrow("exclude each other");
   const draftModel = ["--draft-model", "small.gguf"];
-  expect(load(["-md", "small.gguf"]).draftModel).toBe(load(draftModel).draftModel);
-  expect(() => load(["--deterministic", ...draftModel])).toThrow("exclude each other");
-  expect(() => load(["--no-drafts", ...draftModel])).toThrow("exclude each other");
-  expect([load(["--drafts"]).drafts, load(["--no-drafts"]).drafts]).toEqual([true, false]);
-  expect(() => load(["--models-dir", "m", ...draftModel])).toThrow("needs a single model");
-  expect(load(["--draft-mtp"]).draftMtp).toBe(true);
-  expect(() => load(["--draft-mtp", "--deterministic"])).toThrow("exclude each other");
-  expect(() => load(["--draft-mtp", ...draftModel])).toThrow("exclude each other");
-  expect(() => load(["--draft-mtp", "--models-dir", "m"])).toThrow("needs a single model");
+  expect(serveConfig(["-md", "small.gguf"]).draftModel).toBe(serveConfig(draftModel).draftModel);
+  expect(() => serveConfig(["--deterministic", ...draftModel])).toThrow("exclude each other");
+  expect(() => serveConfig(["--no-drafts", ...draftModel])).toThrow("exclude each other");
+  expect([serveConfig(["--drafts"]).drafts, serveConfig(["--no-drafts"]).drafts]).toEqual([
+    true,
+    false,
+  ]);
+  expect(() => serveConfig(["--models-dir", "m", ...draftModel])).toThrow("needs a single model");
+  expect(serveConfig(["--draft-mtp"]).draftMtp).toBe(true);
+  expect(() => serveConfig(["--draft-mtp", "--deterministic"])).toThrow("exclude each other");
+  expect(() => serveConfig(["--draft-mtp", ...draftModel])).toThrow("exclude each other");
+  expect(() => serveConfig(["--draft-mtp", "--models-dir", "m"])).toThrow("needs a single model");
 });
 
 test.each([
@@ -270,22 +261,22 @@ test.each([
   ["FATAL", "fatal"],
   ["NOTSET", "trace"],
 ])("LOGLEVEL=%s, as other servers take it", (word, level) => {
-  expect(load([], { LOGLEVEL: word }).logLevel).toBe(level);
-  expect(load(["--log-level", word]).logLevel).toBe(level);
-  expect(load([], { LOGLEVEL: "DEBUG", FERMATA_LOG_LEVEL: "warn" }).logLevel).toBe("warn");
+  expect(serveConfig([], { LOGLEVEL: word }).logLevel).toBe(level);
+  expect(serveConfig(["--log-level", word]).logLevel).toBe(level);
+  expect(serveConfig([], { LOGLEVEL: "DEBUG", FERMATA_LOG_LEVEL: "warn" }).logLevel).toBe("warn");
 });
 
 test("keys from a file", () => {
   const cwd = directoryWith({ "keys.txt": "# team\none\n\n two \n", "empty.txt": "\n" });
-  expect(load(["--api-key", "@keys.txt"], {}, cwd).apiKey).toEqual(["one", "two"]);
-  expect(() => load(["--api-key", "@empty.txt"], {}, cwd)).toThrow("holds no key");
+  expect(serveConfig(["--api-key", "@keys.txt"], {}, cwd).apiKey).toEqual(["one", "two"]);
+  expect(() => serveConfig(["--api-key", "@empty.txt"], {}, cwd)).toThrow("holds no key");
 });
 
 test("llama-server's short names", () => {
   const args =
     "-m m.gguf -c 4096 -np 2 -n 9 -t 3 -ngl 99 -fa on -ctk q8_0 -ctv q8_0 -a one,two -cmoe";
-  expect(load([...args.split(" "), "-b", "64"])).toMatchObject({
-    model: join(empty, "m.gguf"),
+  expect(serveConfig([...args.split(" "), "-b", "64"])).toMatchObject({
+    model: join(emptyFolder, "m.gguf"),
     ctxSize: 4096,
     parallel: 2,
     nPredict: 9,
@@ -331,7 +322,7 @@ describe("a mistake is one line that names what is valid", () => {
     [["--mcp-config", "a", "--mcp-command", "b"], "exclude each other"],
     [["--api-key", "@nowhere"], "cannot be read"],
   ])("%j", (args, message) => {
-    expect(() => load(args)).toThrow(
+    expect(() => serveConfig(args)).toThrow(
       expect.objectContaining({
         code: "invalid_option",
         message: expect.stringContaining(message),
@@ -346,18 +337,20 @@ describe("a mistake is one line that names what is valid", () => {
     ["[]", "must hold a JSON object"],
     ["{", "is not valid JSON"],
   ])("fermata.json %s", (text, message) => {
-    expect(() => load([], {}, directoryWith({ "fermata.json": text }))).toThrow(message);
+    expect(() => serveConfig([], {}, directoryWith({ "fermata.json": text }))).toThrow(message);
   });
 
   test("a variable is named as it is spelled", () => {
-    expect(() => load([], { FERMATA_PORT: "x" })).toThrow("FERMATA_PORT needs a whole number");
+    expect(() => serveConfig([], { FERMATA_PORT: "x" })).toThrow(
+      "FERMATA_PORT needs a whole number",
+    );
   });
 });
 
 test("an agents file, by flag, variable and key", () => {
-  const path = join(empty, "agents.json");
-  expect(load(["--agents", "agents.json"]).agents).toBe(path);
-  expect(load([], { FERMATA_AGENTS: "agents.json" }).agents).toBe(path);
+  const path = join(emptyFolder, "agents.json");
+  expect(serveConfig(["--agents", "agents.json"]).agents).toBe(path);
+  expect(serveConfig([], { FERMATA_AGENTS: "agents.json" }).agents).toBe(path);
   const cwd = directoryWith({ "fermata.json": '{"agents": "team.json"}' });
-  expect(load(["--config", "fermata.json"], {}, cwd).agents).toBe(join(cwd, "team.json"));
+  expect(serveConfig(["--config", "fermata.json"], {}, cwd).agents).toBe(join(cwd, "team.json"));
 });

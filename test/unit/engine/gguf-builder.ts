@@ -1,3 +1,5 @@
+import { aligned, number32, number64, plainText } from "../../support/gguf-bytes.ts";
+
 type Value =
   | { type: "u32"; value: number }
   | { type: "string"; value: string }
@@ -43,17 +45,16 @@ export function fakeGguf(changes: Partial<FakeGguf> = {}): Buffer {
     number32(file.version),
     number64(file.tensorCount),
     number64(entries.length),
-    ...entries.flatMap(([key, value]) => [text(key), ...encoded(value)]),
+    ...entries.flatMap(([key, value]) => [plainText(key), ...encoded(value)]),
     ...file.tensors.flatMap(({ name, shape, type, offset }) => [
-      text(name),
+      plainText(name),
       number32(shape.length),
       ...shape.map(number64),
       number32(type),
       number64(offset),
     ]),
   ]);
-  const padding = Buffer.alloc((32 - (header.length % 32)) % 32);
-  return Buffer.concat([header, padding, Buffer.alloc(file.dataBytes)]);
+  return Buffer.concat([aligned(header), Buffer.alloc(file.dataBytes)]);
 }
 
 export function soundMetadata(): Record<string, Value> {
@@ -71,24 +72,13 @@ function encoded(value: Value): Buffer[] {
     case "u32":
       return [number32(4), number32(value.value)];
     case "string":
-      return [number32(8), text(value.value)];
+      return [number32(8), plainText(value.value)];
     case "strings":
-      return [number32(9), number32(8), number64(value.value.length), ...value.value.map(text)];
+      return [
+        number32(9),
+        number32(8),
+        number64(value.value.length),
+        ...value.value.map(plainText),
+      ];
   }
-}
-
-function text(value: string): Buffer {
-  return Buffer.concat([number64(Buffer.byteLength(value)), Buffer.from(value)]);
-}
-
-function number32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function number64(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
 }
