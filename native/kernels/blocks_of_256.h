@@ -6,6 +6,7 @@
 
 #include "ggml-cpu-impl.h"
 #include "kernels/product.h"
+#include "kernels/rounding.h"
 #include "quants.h"
 
 namespace fermata::products {
@@ -21,10 +22,11 @@ struct BlocksOf256 {
     static void round_rows(const Product& product, int thread, int threads) {
         auto* to = static_cast<block_q8_K*>(product.rounded);
         const std::int64_t blocks = product.width / QK_K;
-        each_block(product, QK_K, thread, threads,
-                   [&](const float* from, std::int64_t row, std::int64_t b) {
-                       quantize_row_q8_K(from, to + row * blocks + b, QK_K);
-                   });
+        const std::int64_t all = product.row_count * blocks;
+        for (std::int64_t i = all * thread / threads; i < all * (thread + 1) / threads; ++i) {
+            const float* from = product.in.at(i / blocks) + i % blocks * QK_K;
+            to[i].d = round_256(from, to[i].qs, to[i].bsums);
+        }
     }
 
     static void run(const Product& product, std::int64_t begin, std::int64_t end, void*) {

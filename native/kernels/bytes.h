@@ -310,15 +310,6 @@ inline Bytes flipped(Bytes v, char bits) {
 inline __m256i folded(Bytes v) {
     return v;
 }
-/** Lane i: the sum of the 32-bit integers of v[i]. */
-inline Bytes sums_of_eight(const Bytes (&v)[8]) {
-    const __m256i a =
-        _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
-    const __m256i b =
-        _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
-                            _mm256_permute2x128_si256(a, b, 0x31));
-}
 template <typename Lane>
 Bytes lanes_of(Lane lane) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(lane(0)), lane(1), 1);
@@ -356,6 +347,15 @@ constexpr int sums_that_fit(int most) {
     return 32767 / (2 * 128 * most);
 }
 /** Lane i: the sum of the 32-bit integers of v[i]. */
+inline __m256i sums_of_eight(const __m256i (&v)[8]) {
+    const __m256i a =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    const __m256i b =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                            _mm256_permute2x128_si256(a, b, 0x31));
+}
+/** The same of four. */
 inline __m128i sums_of_four(const Bytes (&v)[4]) {
     __m256i half[4];
     for (int i = 0; i < 4; ++i)

@@ -30,7 +30,7 @@ inline constexpr std::int64_t kAheadBytes = 16 * 1024;
  *   kNumbers, kBlockColumns   numbers that it has of a column, and columns
  *   RowBlock               as many numbers of a row, rounded
  *   PanelBlock             a block of each column of a panel
- *   rounded(numbers)       makes a RowBlock
+ *   round(numbers, to)     makes a RowBlock
  *   make(first, stride, next, to)   makes a PanelBlock from a block of each column, `stride` blocks
  *                          apart, and asks for as many bytes at `next`, which will be needed
  *   multiply(panel, blocks, tile, sums)   adds row r of the tile x each column to sums[r];
@@ -60,13 +60,16 @@ struct Panels {
     static void round_rows(const Product& product, int thread, int threads) {
         auto* to = static_cast<RowBlock*>(product.rounded);
         const std::int64_t blocks = product.width / Format::kNumbers;
-        each_block(product, Format::kNumbers, thread, threads,
-                   [&](const float* from, std::int64_t row, std::int64_t b) {
-                       const std::int64_t tile = row / kTileRows * kTileRows;
-                       const std::int64_t rows =
-                           std::min<std::int64_t>(kTileRows, product.row_count - tile);
-                       to[tile * blocks + b * rows + row - tile] = Format::rounded(from);
-                   });
+        const std::int64_t tiles = (product.row_count + kTileRows - 1) / kTileRows;
+        const std::int64_t all = tiles * blocks;
+        for (std::int64_t i = all * thread / threads; i < all * (thread + 1) / threads; ++i) {
+            const std::int64_t first = i / blocks * kTileRows;
+            const std::int64_t rows = std::min<std::int64_t>(kTileRows, product.row_count - first);
+            const std::int64_t block = i % blocks;
+            for (std::int64_t r = 0; r < rows; ++r)
+                Format::round(product.in.at(first + r) + block * Format::kNumbers,
+                              to[first * blocks + block * rows + r]);
+        }
     }
 
     static void run(const Product& product, std::int64_t begin, std::int64_t end, void* scratch) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/panels.h"
+#include "kernels/rounding.h"
 
 #if defined(FERMATA_BYTES) && defined(FERMATA_SIMD)
 
@@ -38,21 +39,16 @@ struct PanelsOf256 {
         ggml_fp16_t minimum[kPanelColumns];
     };
 
-    /** As ggml rounds to Q8_K. */
-    static RowBlock rounded(const float* x) {
-        block_q8_K block;
-        quantize_row_q8_K(x, &block, kNumbers);
-        RowBlock row;
-        row.scale = block.d;
-        std::copy_n(block.qs, kNumbers, row.numbers);
+    static void round(const float* x, RowBlock& to) {
+        std::int16_t sums[kSixteens];
+        to.scale = round_256(x, to.numbers, sums);
         for (int part = 0; part < kParts; ++part) {
-            int sum = block.bsums[part * kSixteens / kParts];
-            if constexpr (kParts < kSixteens) sum += block.bsums[2 * part + 1];
-            row.starts[part] = -Weights::kOffset * sum;
+            int sum = sums[part * kSixteens / kParts];
+            if constexpr (kParts < kSixteens) sum += sums[2 * part + 1];
+            to.starts[part] = -Weights::kOffset * sum;
             constexpr int kPlace[] = {0, 2, 1, 3};
-            row.sums[part / 4 * 4 + kPlace[part % 4]] = static_cast<std::int16_t>(sum);
+            to.sums[part / 4 * 4 + kPlace[part % 4]] = static_cast<std::int16_t>(sum);
         }
-        return row;
     }
 
     static void make(const Block* first, std::int64_t stride, const Block* next, PanelBlock& to) {

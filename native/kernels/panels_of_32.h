@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/panels.h"
+#include "kernels/rounding.h"
 
 #if defined(FERMATA_BYTES) && defined(FERMATA_SIMD)
 
@@ -31,20 +32,11 @@ struct PanelsOf32 {
         typename Weights::Scale minima[kPanelColumns];
     };
 
-    /** As ggml rounds to Q8_0. */
-    static RowBlock rounded(const float* x) {
-        block_q8_0 block;
-        quantize_row_q8_0(x, &block, kNumbers);
-        RowBlock row;
-        int sum = 0;
-        for (int i = 0; i < kNumbers; ++i) {
-            row.numbers[i] = block.qs[i];
-            sum += block.qs[i];
-        }
-        row.scale = GGML_CPU_FP16_TO_FP32(block.d);
-        row.sum = row.scale * static_cast<float>(sum);
-        row.start = -Weights::kOffset * sum;
-        return row;
+    static void round(const float* x, RowBlock& to) {
+        std::int32_t sum;
+        to.scale = round_32(x, to.numbers, sum);
+        to.sum = to.scale * static_cast<float>(sum);
+        to.start = -Weights::kOffset * sum;
     }
 
     static void make(const Block* first, std::int64_t stride, const Block* next, PanelBlock& to) {

@@ -56,13 +56,4 @@ void with_rows(std::int64_t count, const Work& work) {
     }(std::make_integer_sequence<int, Most>{});
 }
 
-/** round(numbers, row, block) for a thread's share of the blocks of `size` numbers. */
-template <typename Round>
-void each_block(const Product& product, std::int64_t size, int thread, int threads,
-                const Round& round) {
-    const std::int64_t blocks = product.width / size;
-    for (std::int64_t i = thread; i < product.row_count * blocks; i += threads)
-        round(product.in.at(i / blocks) + i % blocks * size, i / blocks, i % blocks);
-}
-
 }  // namespace fermata::products

@@ -26,14 +26,19 @@ struct Inputs {
     std::vector<float> x;       // [matrix][row][number]
 };
 
-/** Numbers of many sizes, some of them zero. */
+/** Numbers of many sizes, some of them zero; here and there a stretch of zeros, or of one size. */
 std::vector<float> random_numbers(std::size_t count, std::mt19937& random) {
     std::normal_distribution<float> normal;
     std::vector<float> all(count);
     float size = 1;
+    unsigned kind = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        if (i % 64 == 0) size = std::exp2(static_cast<float>(random() % 9) - 4);
-        all[i] = random() % 50 == 0 ? 0 : normal(random) * size;
+        if (i % 64 == 0) {
+            size = std::exp2(static_cast<float>(random() % 9) - 4);
+            kind = random() % 10;
+        }
+        if (kind == 0 || random() % 50 == 0) continue;
+        all[i] = kind == 1 ? (random() % 2 ? size : -size) : normal(random) * size;
     }
     return all;
 }
