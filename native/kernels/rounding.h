@@ -1,5 +1,6 @@
-// Numbers of rows rounded to bytes as ggml rounds them to Q8_0 and Q8_K, bit for bit. ggml makes
-// its own blocks, from which ours would have to be copied, and Q8_K one number at a time.
+// Numbers of rows rounded to bytes as ggml rounds them to Q8_0 and Q8_K: products with them have
+// the same bits. ggml makes blocks of its own, from which ours would have to be copied, and Q8_K
+// one number at a time.
 #pragma once
 
 #include "kernels/bytes.h"
@@ -54,7 +55,10 @@ inline float round_32(const float* x, std::int8_t* to, std::int32_t& sum) {
     return _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/** Rounds 256 numbers as Q8_K. Returns their scale; `sums`: of each sixteen bytes. */
+/**
+ * Rounds 256 numbers as Q8_K. Returns their scale; `sums`: of each sixteen bytes. Where the largest
+ * number is there with both signs, scale and bytes may both have the other sign than ggml's.
+ */
 inline float round_256(const float* x, std::int8_t* to, std::int16_t* sums) {
     using namespace rounding;
     __m256 most = _mm256_setzero_ps(), least = most;

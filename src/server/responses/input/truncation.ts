@@ -51,7 +51,7 @@ export async function fitHistory(messages: ChatMessage[], fit: Fit): Promise<Cha
   return after(cuts[first]!);
 }
 
-/** The messages for a prompt that fit. @param promptOf what the model reads of some */
+/** Of the messages, those that fit into a prompt. @param promptOf what the model reads of some */
 export async function fitted(
   messages: ChatMessage[],
   { chat, contextSize }: Pick<Target, "chat" | "contextSize">,
